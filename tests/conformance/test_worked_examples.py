@@ -416,3 +416,37 @@ def test_search_r2_gains_by_precision_volume_and_skill() -> None:
         [found[name] for name in ("selection_precision", "intervention_volume", "trimming_skill", "gain")],
         [0.21875, 0.45, -0.025, 0.2075],
     )
+
+
+def test_debate_reward_pays_a_decision_that_wins() -> None:
+    inputs = {"env_reward": [0, -0.1, 1], "judge_score_action": [0.3, 0.2, -1], "judge_score_baseline": [0.1, 0.2, 0.5]}
+    hyper = {"lambda": 0.5, "env_multiplier": 15.0, "debate_multiplier": 10.0}
+    found = results("debate-reward", inputs, **hyper)
+    assert close(found["debate_reward"], [10.0, 0, 0], to=0.0)
+    assert close(found["reward"], [5, -0.75, 7.5], to=1e-12)
+
+
+def test_bs_iris_pays_what_labels_became_likelier() -> None:
+    inputs = {"before": [0.5, 0.6, 0.4], "after": [0.7, 0.5, 0.2], "label": [1, 1, 0]}
+    for weight, first in ((1.0, 0.336472), (2.0, 0.672944)):
+        found = results("bs-iris", inputs | {"weight": [weight, 1, 1]}, kind="improvement_reward", clip=1e-6)
+        assert close(found["reward"], [first, -0.182322, 0.287682], to=1e-6)
+    inputs = {"start": [0.5], "action": [[0.4], [-0.2]], "label": [1], "weight": [1.0]}
+    found = results("bs-iris", inputs, kind="rollout", gamma=1.0, clip=1e-6)
+    assert close(found["reward"], [[0.587787], [-0.251314]], to=1e-6)
+    assert close(found["return_to_go"], [[0.336472], [-0.251314]], to=1e-6)
+    assert close(found["total_gain"], [0.336472], to=1e-6)
+
+
+def test_gf_screen_credits_what_the_segmenter_finds() -> None:
+    keep = [0.2, 0.2, -0.3, 0.05, 0.0]
+    inputs = {
+        "reward": [1.0, 0, 0, 1, 0],
+        "old_logits": [[0.0, 0.0]] * 5,
+        "new_logits": [[0.0, z] for z in keep],
+    }
+    found = results(
+        "gf-screen", inputs, std_floor=0.01, adv_clip=5.0, clip_eps=0.1, kl_coef=0.01, ratio_clamp=[0.01, 5]
+    )
+    assert close(found["advantages"], [1.09545, -0.73030, -0.73030, 1.09545, -0.73030])
+    assert close(found["loss"], -0.0273152, to=1e-7)

@@ -56,7 +56,7 @@ def test_graph_grpo_learns_which_agents_should_talk(tmp_path: Path) -> None:
     assert min(result.metrics[-1]["acted"].values()) > 0
 
 
-@pytest.mark.parametrize("slug", ["graph-grpo", "mashost", "tp-grpo"])
+@pytest.mark.parametrize("slug", ["debate-reward", "graph-grpo", "mashost", "tp-grpo"])
 def test_a_run_without_text_resumes_to_the_bit(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configure(slug, **FEW).replace(iterations=3, tasks=2)
     train(config, out=tmp_path / "whole")
@@ -97,7 +97,7 @@ def test_tp_grpo_learns_to_draw_what_is_asked_and_reports_show_it(tmp_path: Path
     assert '<img alt="picture of 8 x 8 pixels"' in write_report(tmp_path).read_text()
 
 
-@pytest.mark.parametrize("slug", ["flow-grpo", "mashost", "tp-grpo", "vgpo"])
+@pytest.mark.parametrize("slug", ["debate-reward", "flow-grpo", "mashost", "tp-grpo", "vgpo"])
 def test_every_part_of_a_method_acts(slug: str, tmp_path: Path) -> None:
     result = podium.train(slug, out=tmp_path, iterations=2, tasks=2, **FEW)
     assert min(result.metrics[-1]["acted"].values()) > 0

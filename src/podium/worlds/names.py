@@ -23,6 +23,7 @@ from podium.worlds.digits import Digits
 from podium.worlds.dilemma import Dilemma
 from podium.worlds.drawing import Drawing
 from podium.worlds.echo import Echo
+from podium.worlds.evidence import Evidence
 from podium.worlds.graded import Graded
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
@@ -35,6 +36,7 @@ from podium.worlds.opinions import Opinions
 from podium.worlds.picture import Codebook
 from podium.worlds.rewarding import reward_specs
 from podium.worlds.rules import Rules
+from podium.worlds.scans import Scans
 from podium.worlds.scenes import Scenes
 from podium.worlds.scienceworld import ScienceWorld
 from podium.worlds.shop import Shop
@@ -56,7 +58,7 @@ EMBEDDED: dict[str, type[World]] = {
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
-        *(TeamWorld, Drawing),
+        *(TeamWorld, Evidence, Scans, Drawing),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {

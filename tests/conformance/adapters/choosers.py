@@ -1,7 +1,8 @@
-"""Policies that choose: edges of graphs, agents of teams."""
+"""Policies that choose: edges of graphs, agents of teams, evidence, crops, tours; and voxels that refine a map."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from podium.parts.objective.importance import span_log_ratio
 from podium.policy import Chooser
 from podium.policy.choose.chooser import ScoredSets
 from podium.protocols.option_set import LINKS, OptionRow, OptionSet, encode_set
+from podium.tables.justified import debate_bonus, judge_loss, justified_reward
+from podium.tables.voxel_gains import boundary_weight, label_entropy, likelier_labels, refined, rewards_to_go
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, credited, differentiate
 from tests.conformance.registry import adapter
@@ -90,3 +93,59 @@ def _joint_logp(case: Case) -> Any:
     logp = chooser.signals_of(scored, [context], [ids], 1.0)["logp"]
     batch = Batch.from_rollouts([Rollout(0, [Turn(ids, context)])], dtype=torch.float64)
     return span_log_ratio(batch, logp, "turn", joint=True)[0]
+
+
+@adapter("debate-reward")
+def debate_reward(case: Case) -> dict[str, Any]:
+    if "preferred" in case:
+        preferred = torch.tensor(case["preferred"])
+        loss, chance = judge_loss(case.tensor("judge_score_1"), case.tensor("judge_score_2"), preferred)
+        return {"judge_loss": loss, "preference_probability_1": chance}
+    scores = (case.tensor(f"judge_score_{of}") for of in ("action", "baseline"))
+    debated = debate_bonus(*scores, bonus=case.hyper["debate_multiplier"])
+    settings = {"share": case.hyper["lambda"], "scale": case.hyper["env_multiplier"]}
+    return {
+        "debate_reward": debated,
+        "reward": justified_reward(case.tensor("env_reward"), debated, **settings),
+    }
+
+
+@adapter("bs-iris")
+def bs_iris(case: Case) -> dict[str, Any]:
+    kind = case.hyper["kind"]
+    if kind == "boundary_weight":
+        boundary, weight = boundary_weight(torch.tensor(case["label"]), case.hyper["kappa"])
+        return {"boundary": boundary, "weight": weight}
+    label, weight, clip = torch.tensor(case["label"]), case.tensor("weight"), case.hyper["clip"]
+    if kind == "improvement_reward":
+        before, after = case.tensor("before"), case.tensor("after")
+        return {
+            "cross_entropy_before": label_entropy(before, label, clip),
+            "cross_entropy_after": label_entropy(after, label, clip),
+            "reward": likelier_labels(before, after, label, weight, clip),
+        }
+    maps = refined(case.tensor("start"), list(case.tensor("action")))
+    rewards = [likelier_labels(a, b, label, weight, clip) for a, b in pairwise(maps)]
+    return {
+        "probability": torch.stack(maps),
+        "reward": torch.stack(rewards),
+        "return_to_go": torch.stack(rewards_to_go(rewards, case.hyper["gamma"])),
+        "total_gain": likelier_labels(maps[0], maps[-1], label, weight, clip),
+    }
+
+
+@adapter("gf-screen")
+def gf_screen(case: Case) -> dict[str, Any]:
+    turns = [Turn([1], columns={"found": float(found), "lesion": 0.0}) for found in case["reward"]]
+    batch = Batch.from_rollouts([Rollout(0, turns)], dtype=torch.float64)
+    logits = case.tensor("new_logits").requires_grad_()
+    old = case.tensor("old_logits")
+    settings = case.given(floor="std_floor", limit="adv_clip", clip="clip_eps", kl="kl_coef")
+    by_crop = credited(methods.gf_screen(**settings), batch)
+    by_crop = by_crop.with_columns(
+        {"token.now.log_odds": logits.diff(dim=-1)[:, 0], "token.old.log_odds": old.diff(dim=-1)[:, 0]}
+    )
+    surrogate = methods.gf_screen(**settings).objective[0]
+    loss = surrogate.replace(ratio_limits=tuple(case.hyper["ratio_clamp"]))(by_crop)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    return {"advantages": by_crop["turn.advantage"], "loss": loss, "grad_new_logits": gradient}

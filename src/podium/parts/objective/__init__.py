@@ -11,6 +11,7 @@ from podium.parts.objective.distil import Distil
 from podium.parts.objective.entropy import CovarianceEntropy, Entropy, EntropyTarget
 from podium.parts.objective.feedback_model import FeedbackLoss, ReactionLoss
 from podium.parts.objective.flow_match import FlowMatch
+from podium.parts.objective.gate import GateLabels, GateSurrogate
 from podium.parts.objective.guide import Guide
 from podium.parts.objective.plan_value import PlanValueLoss
 from podium.parts.objective.preference import Preference, Quality
@@ -38,6 +39,8 @@ __all__ = [
     "EntropyTarget",
     "FeedbackLoss",
     "FlowMatch",
+    "GateLabels",
+    "GateSurrogate",
     "GroupContrast",
     "GroupSoftmax",
     "Guide",
