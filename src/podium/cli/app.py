@@ -17,6 +17,7 @@ import typer
 from podium import __version__
 from podium.cli import (
     bench,
+    claims,
     compare,
     data,
     doctor,
@@ -70,6 +71,7 @@ app.add_typer(worlds.app, name="worlds")
 app.add_typer(data.app, name="data")
 app.add_typer(rewards.app, name="rewards")
 app.add_typer(bench.app, name="bench")
+app.add_typer(claims.app, name="claims")
 
 
 @app.callback(invoke_without_command=True)
