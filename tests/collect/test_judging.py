@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from podium.collect.driver import Driver
+from podium.core.build import Rollout
 from podium.core.errors import PodiumError
 from podium.protocols.sampling import Sampling
 from podium.report.outcomes import troubles
 from podium.sampler.local import LocalSampler
 from podium.strategies import JudgedRollouts, OptionJudge, Sample, WrittenJudge
+from podium.strategies.judged.judged_rollouts import rated
 from podium.strategies.requests import Compare, JudgeScores, PairJudge, Rate, Score, SubPlan, TaskRequest
 from podium.training.metrics import Metrics
 from podium.worlds import Answer, Feedback, Sums, Task, World
@@ -251,3 +253,23 @@ def test_a_question_without_room_is_a_failure() -> None:
     assert "leaves no room" in next(iter(driver.judge_failures))
     (verdict,), driver = asked(Lengths(), lambda r: Rate(r, "a" * 9000, judge=OptionJudge(role="policy")))
     assert "does not fit" in next(iter(driver.judge_failures))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.25])
+def test_scores_of_a_share_of_the_rollouts_are_right_on_average(share: float) -> None:
+    request = TaskRequest(Lengths().task(0), 0, Sampling(max_tokens=4), (0, 0, 0), world=Lengths())
+    texts = ["a" * (n % 10) for n in range(4000)]
+    rollouts = [Rollout("t", (), columns={"text": text}) for text in texts]
+    plan = rated(request, rollouts, "world", calls=2, share=share, assumed=0.4)
+    wave: list[Any] = next(plan)  # type: ignore[arg-type]
+    with pytest.raises(StopIteration) as end:
+        plan.send([[JudgeScores((len(rate.text) / 10,), 2, 0)] for rate in wave])  # type: ignore[union-attr]
+    judged = end.value.value
+    scores = [r.columns["judged.score"] for r in judged]
+    assert sum(r.columns["judged.calls"] for r in judged) == 2 * len(wave)
+    assert len(wave) == pytest.approx(4000 * share, rel=0.1)
+    assert sum(scores) / 4000 == pytest.approx(0.45, abs=0.04 if share < 1 else 1e-9)
+    unsent = [score for score, r in zip(scores, judged, strict=True) if not r.columns["judged.calls"]]
+    assert all(score == 0.4 for score in unsent)
+    with pytest.raises(PodiumError, match="share must be 1"):
+        JudgedRollouts(judge=OptionJudge(), asks="criteria", share=0.5)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -63,3 +65,13 @@ def test_without_the_extra_one_sentence_names_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(importlib, "import_module", refused)
     with pytest.raises(PodiumError, match=r"digits needs scikit-learn: pip install 'podium-rl\[tables\]'"):
         real_table("digits")
+
+
+def test_who_trains_language_models_never_meets_the_extra() -> None:
+    """Neither the package, its parts and methods, nor the list of labs import what only the extra brings."""
+    code = (
+        "import sys, podium, podium.labs, podium.memories, podium.parts.select; podium.methods.get('grpo');"
+        "print([name for name in ('sklearn', 'gymnasium') if name in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert said.stdout.strip() == "[]"

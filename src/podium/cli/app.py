@@ -18,6 +18,7 @@ from podium import __version__
 from podium.cli import (
     adapt,
     bench,
+    claims,
     compare,
     data,
     doctor,
@@ -72,6 +73,7 @@ app.add_typer(worlds.app, name="worlds")
 app.add_typer(data.app, name="data")
 app.add_typer(rewards.app, name="rewards")
 app.add_typer(bench.app, name="bench")
+app.add_typer(claims.app, name="claims")
 
 
 @app.callback(invoke_without_command=True)

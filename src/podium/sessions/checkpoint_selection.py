@@ -1,7 +1,8 @@
 """Choosing among the checkpoints of runs by off-policy estimates, held against what they are really worth.
 
 The log is what the runs sampled while they trained, with the exact log-probability of every token; the candidates are
-their checkpoints; the truth is fresh rollouts of every candidate on the tasks of the log.
+their checkpoints; the truth is fresh rollouts of every candidate on the tasks of the log. Where the dynamics of the
+world are known, these bracket the exact value.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from podium import policy as policies
+from podium.analysis.value_bounds import ValueBounds, value_bounds
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
@@ -45,11 +47,12 @@ class CheckpointSelection:
     """What estimators say of the candidates, and what these are worth."""
 
     candidates: tuple[str, ...]
-    true: Array  # [candidate] the mean reward of fresh rollouts
+    true: Array  # [candidate] the exact value where it is bracketed, else the mean reward of fresh rollouts
     behaviour: float  # the mean reward of the log
     estimates: Mapping[str, Array]  # by estimator, [candidate]
     sample_size: Array  # [candidate] how many rollouts of its own the log is worth
     rollouts: int  # in the log
+    bounds: Array | None = None  # [candidate, 2] what the exact value lies between, where the dynamics are known
 
     def quality(self, estimator: str, k: int) -> dict[str, float]:
         """How good an estimator is at choosing: error, rank correlation, and what its k best are worth."""
@@ -69,6 +72,7 @@ class CheckpointSelection:
         return {
             "candidates": list(self.candidates),
             "true": self.true.tolist(),
+            "bounds": None if self.bounds is None else self.bounds.tolist(),
             "behaviour": self.behaviour,
             "rollouts": self.rollouts,
             "sample_size": self.sample_size.tolist(),
@@ -101,7 +105,9 @@ def select_checkpoints(
     batch = Batch.from_rollouts(log)
     tasks = _tasks_of(log, setting.world, runs, trust)
     estimates: dict[str, list[float]] = {name: [] for name in USED}
-    sizes, true = [], []
+    sizes: list[float] = []
+    worth: list[ValueBounds] = []
+    exact = False
     with closing(setting.world):
         for place in places:
             policy = policies.load(str(place / "policy"), device=device, dtype=usual_dtype(device))
@@ -109,13 +115,17 @@ def select_checkpoints(
             for name in USED:
                 estimates[name].append(ESTIMATORS[name](logs))
             sizes.append(effective_sample_size(logs))
-            true.append(_worth(policy, setting, tasks, samples, seed))
+            known, exact = _worth(policy, setting, tasks, samples, seed)
+            worth.append(known)
             if progress is not None:
-                progress(f"{place}: {true[-1]:.3f}")
+                progress(f"{place}: {known.value:.3f}")
     names = [f"{Path(run).name}/{c.name}" for run in runs for c in RunDirectory(run).checkpoints()]
     behaviour = float(np.mean([rollout.columns["reward"] for rollout in log]))
     arrays = {name: np.array(x) for name, x in estimates.items()}
-    return CheckpointSelection(tuple(names), np.array(true), behaviour, arrays, np.array(sizes), len(log))
+    true, bounds = np.array([x.value for x in worth]), np.array([(x.low, x.high) for x in worth])
+    return CheckpointSelection(
+        tuple(names), true, behaviour, arrays, np.array(sizes), len(log), bounds if exact else None
+    )
 
 
 def logged_rollouts(runs: Sequence[str | Path], count: int) -> list[Rollout]:
@@ -211,8 +221,9 @@ def _tasks_of(log: Sequence[Rollout], world: World, runs: Sequence[str | Path], 
 
 def _worth(
     policy: policies.Policy, setting: EvaluationSetting, tasks: Sequence[tuple[Task, int]], samples: int, seed: int
-) -> float:
-    """The mean reward of fresh rollouts, tasks weighed as in the log."""
+) -> tuple[ValueBounds, bool]:
+    """The value of a policy from fresh rollouts, tasks weighed as in the log, and whether its bounds hold: without
+    known dynamics they are the mean reward."""
     sampling = Sampling(max_tokens=setting.max_tokens or turn_limit(setting.world, None))
     requests = [TaskRequest(task, n, sampling, (seed, TRUTH, n)) for n, (task, _) in enumerate(tasks)]
     driver = driver_for(policy, setting.world, setting.isolation, setting.act_limit_s)
@@ -222,8 +233,17 @@ def _worth(
         return rollouts
 
     groups = driver.collect([partial(plan, request)() for request in requests])
-    rewards = [float(np.mean([r.columns["reward"] for r in group])) for group in groups]
-    return float(np.average(rewards, weights=[count for _, count in tasks]))
+    try:
+        exact = [
+            value_bounds(group, setting.world.dynamics(task)) for group, (task, _) in zip(groups, tasks, strict=True)
+        ]
+    except PodiumError:  # a world without known dynamics
+        means = [float(np.mean([r.columns["reward"] for r in group])) for group in groups]
+        exact, known = [ValueBounds(mean, mean, mean) for mean in means], False
+    else:
+        known = True
+    rows = np.array([(x.value, x.low, x.high) for x in exact])
+    return ValueBounds(*map(float, np.average(rows, axis=0, weights=[count for _, count in tasks]))), known
 
 
 def _check_temperature(setting: EvaluationSetting) -> None:

@@ -2,6 +2,7 @@
 
 from podium.parts.shape.advantage_weights import AdvantageWeights
 from podium.parts.shape.alternative import AlternativeAdvantage
+from podium.parts.shape.better_of import BetterOf
 from podium.parts.shape.centred import CentredKL
 from podium.parts.shape.certainty import TeacherCertainty
 from podium.parts.shape.confidence import ConfidenceShift, OverconfidentErrors
@@ -47,6 +48,7 @@ __all__ = [
     "LatestTurnQ",
     "AlignExpert",
     "BelowAnchor",
+    "BetterOf",
     "AlternativeAdvantage",
     "BySetting",
     "CentredKL",
