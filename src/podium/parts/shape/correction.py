@@ -22,8 +22,11 @@ def importance(batch: Batch, level: str) -> Tensor:
     mean."""
     difference = (batch[OLD] - batch[SAMPLER]).where(batch.drawn, 0)
     if level != "token":
-        how = "sum" if level == "sequence" else "mean"
-        whole = batch.reduce(difference, "token", "rollout", how, where=batch.trained("token"))
+        trained = batch.trained("token")
+        if level == "sequence":
+            whole = batch.reduce(difference, "token", "rollout", "sum", where=trained)
+        else:
+            whole = batch.reduce(difference, "token", "rollout", "mean", where=trained)
         difference = batch.spread(whole, "rollout", "token").where(batch.drawn, 0)
     return difference.clamp(-CLAMP, CLAMP).exp()
 
