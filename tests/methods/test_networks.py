@@ -11,6 +11,7 @@ import podium
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.parts.advantage import ActionRewards, EdgeSuccess, ValueAnchored
 from podium.parts.objective import PolicyGradient
@@ -111,6 +112,29 @@ def test_a_first_step_that_decides_the_end_earns_more_as_a_turning_point() -> No
     turned, plain = (TurningPoints(turning=on, balance=False)(batch) for on in (True, False))
     assert turned["token.reward.step"].tolist() == pytest.approx([0.8, 0.1, 0.2, -0.3, -0.05, -0.2])
     assert plain["token.reward.step"][:3].sum() == pytest.approx(0.8)  # telescopes to the end minus the start
+
+
+def test_a_rollout_that_falls_turns_where_it_begins_to_fall() -> None:
+    """From 0.5 to 0.2 by way of 0.6, 0.4 and 0.3: the second step turns it, and earns 0.2 − 0.6."""
+    turn = Turn(range(4), tokens={"score": [0.6, 0.4, 0.3, 0.2]})
+    batch = Batch.from_rollouts([Rollout(0, [turn], columns={"score": 0.5})], dtype=torch.float64)
+    found = TurningPoints(balance=False)(batch)
+    assert found["token.turning"].tolist() == [False, True, False, False]
+    assert found["token.reward.step"].tolist() == pytest.approx([0.1, -0.4, -0.1, -0.1])
+    assert found["token.place"].tolist() == [0, 1, 2, 3]
+
+
+def test_values_pass_over_what_the_policy_has_not_drawn() -> None:
+    """Scores 0.4 and 0.8 with a token of the world between: Q = 0.4 + 0.5 · 0.8 and 0.8, whose mean is 0.8."""
+    origin = [Origin.policy, Origin.given, Origin.policy]
+    turn = Turn(range(3), origin=origin, tokens={"score": [0.4, 9.0, 0.8]})
+    found = ValueAnchored(gamma=0.5, k=0.5)(Batch.from_rollouts([Rollout(0, [turn])], dtype=torch.float64))
+    assert found["token.q"][[0, 2]].tolist() == pytest.approx([0.8, 0.8])
+    assert found["token.omega"][[0, 2]].tolist() == pytest.approx([1.0, 1.0])
+    assert found["token.advantage"][[0, 2]].tolist() == pytest.approx([0.4, 0.4])  # alone: k · Q
+    nothing = Turn(range(2), tokens={"score": [0.0, 0.0]})
+    flat = ValueAnchored()(Batch.from_rollouts([Rollout(0, [nothing])], dtype=torch.float64))
+    assert flat["token.omega"].tolist() == [1.0, 1.0]
 
 
 def test_the_signal_of_values_lives_in_a_group_without_spread_iff_there_is_an_absolute_term() -> None:
