@@ -43,6 +43,8 @@ def test_an_edge_is_credited_by_the_success_of_its_graphs() -> None:
 def test_equal_rewards_and_a_single_edge_give_no_signal() -> None:
     for batch in (graphs([[1, 0], [1, 1]], [1.0, 1.0]), graphs([[1, 0], [0, 0]], [1.0, 0.0])):
         assert EdgeSuccess()(batch)["token.advantage"].abs().max() == 0
+    two = EdgeSuccess()(graphs([[1, 1], [1, 0], [0, 1], [0, 1]], [1.0, 1.0, 0.0, 0.0]))["token.advantage"][:2]
+    assert two.tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], abs=1e-5)  # successes of 1 and 1/3
 
 
 def test_shrinking_moves_a_rare_edge_towards_the_mean_reward() -> None:
@@ -122,6 +124,20 @@ def test_a_rollout_that_falls_turns_where_it_begins_to_fall() -> None:
     assert found["token.turning"].tolist() == [False, True, False, False]
     assert found["token.reward.step"].tolist() == pytest.approx([0.1, -0.4, -0.1, -0.1])
     assert found["token.place"].tolist() == [0, 1, 2, 3]
+
+
+def test_turning_points_whatever_follows_go_the_way_of_the_rollout_after_a_step_that_went_the_other() -> None:
+    """The first rises from 0.2 to 0.4, and its third step, which leads back to where it came from, earns its own 0.2;
+    in the second the steps beside the change stand still; the third ends where it began."""
+    scores = [[0.2, 0.5, 0.4, 0.6, 0.4], [0.2, 0.2, 0.6, 0.5, 0.5], [0.5, 0.6, 0.4, 0.5]]
+    rollouts = [
+        Rollout(0, [Turn(range(len(row) - 1), tokens={"score": row[1:]})], columns={"score": row[0]}) for row in scores
+    ]
+    batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
+    found = TurningPoints(consistent=False, balance=False)(batch)
+    assert found["token.turning"].tolist() == [True, False, True, False] + [False] * 7
+    earned = [0.2, -0.1, 0.2, -0.2, 0.0, 0.4, -0.1, 0.0, 0.1, -0.2, 0.1]
+    assert found["token.reward.step"].tolist() == pytest.approx(earned)
 
 
 def test_values_pass_over_what_the_policy_has_not_drawn() -> None:

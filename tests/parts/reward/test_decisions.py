@@ -141,6 +141,6 @@ def test_certainty_is_told_apart_for_right_and_wrong_decisions() -> None:
     found = DecisionCertainty()(rollouts([0.0] * 5, **rows))
     names = ("right", "wrong", "gap")
     assert [float(found[f"batch.decision.{name}"]) for name in names] == pytest.approx([0.2, 0.5, 0.3])
-    right = {**rows, "correct": torch.ones(5).bool()}
-    found = DecisionCertainty()(rollouts([0.0] * 5, **right))
-    assert [float(found[f"batch.decision.{name}"]) for name in names] == pytest.approx([0.35, 0.0, 0.0])
+    for all_right, expected in ((True, [0.35, 0.0, 0.0]), (False, [0.0, 0.35, 0.0])):
+        found = DecisionCertainty()(rollouts([0.0] * 5, **{**rows, "correct": torch.full((5,), all_right)}))
+        assert [float(found[f"batch.decision.{name}"]) for name in names] == pytest.approx(expected)
