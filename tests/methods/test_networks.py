@@ -11,6 +11,7 @@ import podium
 from podium import methods
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin
 from podium.core.errors import PodiumError
 from podium.parts.advantage import ActionRewards, EdgeSuccess, ValueAnchored
 from podium.parts.objective import PolicyGradient
@@ -42,6 +43,8 @@ def test_an_edge_is_credited_by_the_success_of_its_graphs() -> None:
 def test_equal_rewards_and_a_single_edge_give_no_signal() -> None:
     for batch in (graphs([[1, 0], [1, 1]], [1.0, 1.0]), graphs([[1, 0], [0, 0]], [1.0, 0.0])):
         assert EdgeSuccess()(batch)["token.advantage"].abs().max() == 0
+    two = EdgeSuccess()(graphs([[1, 1], [1, 0], [0, 1], [0, 1]], [1.0, 1.0, 0.0, 0.0]))["token.advantage"][:2]
+    assert two.tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], abs=1e-5)  # successes of 1 and 1/3
 
 
 def test_shrinking_moves_a_rare_edge_towards_the_mean_reward() -> None:
@@ -111,6 +114,43 @@ def test_a_first_step_that_decides_the_end_earns_more_as_a_turning_point() -> No
     turned, plain = (TurningPoints(turning=on, balance=False)(batch) for on in (True, False))
     assert turned["token.reward.step"].tolist() == pytest.approx([0.8, 0.1, 0.2, -0.3, -0.05, -0.2])
     assert plain["token.reward.step"][:3].sum() == pytest.approx(0.8)  # telescopes to the end minus the start
+
+
+def test_a_rollout_that_falls_turns_where_it_begins_to_fall() -> None:
+    """From 0.5 to 0.2 by way of 0.6, 0.4 and 0.3: the second step turns it, and earns 0.2 − 0.6."""
+    turn = Turn(range(4), tokens={"score": [0.6, 0.4, 0.3, 0.2]})
+    batch = Batch.from_rollouts([Rollout(0, [turn], columns={"score": 0.5})], dtype=torch.float64)
+    found = TurningPoints(balance=False)(batch)
+    assert found["token.turning"].tolist() == [False, True, False, False]
+    assert found["token.reward.step"].tolist() == pytest.approx([0.1, -0.4, -0.1, -0.1])
+    assert found["token.place"].tolist() == [0, 1, 2, 3]
+
+
+def test_turning_points_whatever_follows_go_the_way_of_the_rollout_after_a_step_that_went_the_other() -> None:
+    """The first rises from 0.2 to 0.4, and its third step, which leads back to where it came from, earns its own 0.2;
+    in the second the steps beside the change stand still; the third ends where it began."""
+    scores = [[0.2, 0.5, 0.4, 0.6, 0.4], [0.2, 0.2, 0.6, 0.5, 0.5], [0.5, 0.6, 0.4, 0.5]]
+    rollouts = [
+        Rollout(0, [Turn(range(len(row) - 1), tokens={"score": row[1:]})], columns={"score": row[0]}) for row in scores
+    ]
+    batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
+    found = TurningPoints(consistent=False, balance=False)(batch)
+    assert found["token.turning"].tolist() == [True, False, True, False] + [False] * 7
+    earned = [0.2, -0.1, 0.2, -0.2, 0.0, 0.4, -0.1, 0.0, 0.1, -0.2, 0.1]
+    assert found["token.reward.step"].tolist() == pytest.approx(earned)
+
+
+def test_values_pass_over_what_the_policy_has_not_drawn() -> None:
+    """Scores 0.4 and 0.8 with a token of the world between: Q = 0.4 + 0.5 · 0.8 and 0.8, whose mean is 0.8."""
+    origin = [Origin.policy, Origin.given, Origin.policy]
+    turn = Turn(range(3), origin=origin, tokens={"score": [0.4, 9.0, 0.8]})
+    found = ValueAnchored(gamma=0.5, k=0.5)(Batch.from_rollouts([Rollout(0, [turn])], dtype=torch.float64))
+    assert found["token.q"][[0, 2]].tolist() == pytest.approx([0.8, 0.8])
+    assert found["token.omega"][[0, 2]].tolist() == pytest.approx([1.0, 1.0])
+    assert found["token.advantage"][[0, 2]].tolist() == pytest.approx([0.4, 0.4])  # alone: k · Q
+    nothing = Turn(range(2), tokens={"score": [0.0, 0.0]})
+    flat = ValueAnchored()(Batch.from_rollouts([Rollout(0, [nothing])], dtype=torch.float64))
+    assert flat["token.omega"].tolist() == [1.0, 1.0]
 
 
 def test_the_signal_of_values_lives_in_a_group_without_spread_iff_there_is_an_absolute_term() -> None:

@@ -14,7 +14,10 @@ from podium.memories.instructions import Instruction, Population
 from podium.memories.text_edits import Experience
 from podium.strategies import (
     AdvantageFilter,
+    Analysed,
+    Choose,
     Directed,
+    DrawPictures,
     Experienced,
     Instructed,
     JudgedTurns,
@@ -24,9 +27,10 @@ from podium.strategies import (
     SelfPlay,
     WalkedSegments,
 )
-from podium.strategies.requests import Play, Recite, Request, Resume, Score
+from podium.strategies.requests import Opinion, Play, Rate, Recite, Request, Resume, Score
 from podium.worlds import KeyDoor, Shop, Sums, Task
 from podium.worlds.dilemma import Dilemma
+from podium.worlds.scenes import Scenes
 from tests.conformance.plans import answered, asking, collected, made
 
 LINES = "one\ntwo\nthree\nanswer: 4"
@@ -168,6 +172,54 @@ def test_walks_are_whole_episodes_or_their_first_turns_with_what_they_have_lost(
         q = process.optimal(0.5)
         lost = sum(0.5**t * (q[t, 0].max() - q[t, 0, process.action(text)]) for t, text in enumerate(said))
         assert rollout.columns["regret"] == pytest.approx(lost)
+
+
+def test_every_rollout_of_a_chooser_counts() -> None:
+    assert [r.columns["index"] for r in collected(Choose(n=3), played)] == [0, 1, 2]
+
+
+def test_pictures_are_rated_step_by_step_where_the_strategy_says_so() -> None:
+    """Two pictures of three steps; what comes of the last step is the picture itself, whose reward is known."""
+    rated: list[str] = []
+
+    def answers(request: Request) -> Sequence[Any]:
+        if isinstance(request, Rate):
+            rated.append(request.text)
+            return [Opinion((float(len(rated)),))]
+        assert isinstance(request, Play)
+        texts = {f"sampler.{name}": ["a", "b", "c"] for name in ("estimate", "finished")}
+        return [dataclasses.replace(r, turns=[Turn((0, 1, 2), tokens=texts)]) for r in made(request, [9.0] * request.n)]
+
+    estimated = collected(DrawPictures(n=2, scored="estimate"), answers)
+    assert [list(r.turns[0].tokens["score"]) for r in estimated] == [[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]]
+    assert rated == ["a", "b"] * 2
+    rated.clear()
+    finished = collected(DrawPictures(n=2, scored="finished"), answers)
+    assert [r.columns["score"] for r in finished] == [1.0, 4.0]
+    assert [list(r.turns[0].tokens["score"]) for r in finished] == [[2.0, 3.0, 9.0], [5.0, 6.0, 9.0]]
+    rated.clear()
+    assert len(collected(DrawPictures(n=2), answers)) == 2
+    assert rated == []
+
+
+def test_analyses_without_the_question_are_paid_by_what_is_answered_with_them() -> None:
+    asked: list[Play] = []
+    world = Scenes()
+
+    def answers(request: Request) -> Sequence[Any]:
+        assert isinstance(request, Play)
+        asked.append(request)
+        right = [1.0, 0.0, 0.0] if request.first == 2 else [1.0, 1.0, 0.0]
+        if request.role == "solver":
+            return made(request, right)
+        return made(request, [0.0] * request.n, truncated=[False, True])
+
+    task = dataclasses.replace(asking({}, world), task=world.task(0))
+    group = answered(Analysed(n=2, answers=3).plan(task), answers)
+    assert [(p.n, p.first, p.wave) for p in asked] == [(2, 0, 0), (3, 2, 1), (3, 5, 1)]
+    assert [p.context.hint for p in asked[1:]] == ["rollout 0", "rollout 1"]  # type: ignore[union-attr]
+    assert [r.columns["solver.rate"] for r in group] == pytest.approx([1 / 3, 2 / 3])
+    assert [r.columns["formed"] for r in group] == [True, False]
 
 
 def test_a_judge_of_turns_leaves_rollouts_without_turns_alone() -> None:

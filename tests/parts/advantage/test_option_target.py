@@ -7,6 +7,7 @@ import torch
 
 from podium.core.batch import Batch
 from podium.core.build import Rollout, Turn
+from podium.core.columns import Origin
 from podium.core.signal import Signal
 from podium.parts.advantage import OptionTarget
 
@@ -35,3 +36,12 @@ def test_rewards_within_an_option_are_not_discounted_and_its_end_once(steps: int
     baseline = [10.0, 20.0, 20.0, 30.0]
     expected = [q - v for q, v in zip(targets, baseline, strict=True)]
     assert found["token.advantage"].tolist() == pytest.approx(expected)
+
+
+def test_what_the_world_has_said_has_no_advantage() -> None:
+    turn = Turn((1, 2), origin=[Origin.given, Origin.policy])
+    batch = Batch.from_rollouts([Rollout("a", [turn], columns={"reward": 3.0, "index": 0})])
+    columns = {"token.reward": torch.tensor([0.0, 3.0]), VALUE: torch.tensor([9.0, 1.0])}
+    found = OptionTarget()(batch.with_columns(columns))
+    assert found["token.return"].tolist() == [0.0, 3.0]
+    assert found["token.advantage"].tolist() == [0.0, 2.0]

@@ -20,6 +20,7 @@ from podium.parts.objective import (
     Likelihood,
     PlanValueLoss,
     QualityLoss,
+    StepKL,
     TurnCriticLoss,
     ValueLoss,
 )
@@ -142,3 +143,16 @@ def test_quality_is_a_cross_entropy() -> None:
     part = QualityLoss()
     batch = spoken([[0.0], [0.0]], [1.0, 0.0]).with_columns({part.needs[1]: doubles(math.log(3), math.log(3))})
     assert part.loss(batch).tolist() == listed([-math.log(0.75), -math.log(0.25)])
+
+
+def test_gaussian_steps_are_held_to_those_of_the_reference() -> None:
+    """Squares of 1 and 4, and of 0 and 4, over two pixels and 2σ²; then of 1 and 4, one pixel each."""
+    part, batch = StepKL(), spoken([[0.0, 0.0]], [0.0])
+    now, anchor, std = part.needs
+    deviation = {std: doubles(0.5, 2.0)}
+    pictures = {now: torch.stack([doubles(1.0, 3.0), doubles(0.0, 0.0)])}
+    references = {anchor: torch.stack([doubles(0.0, 1.0), doubles(0.0, 2.0)])}
+    found = part.loss(batch.with_columns({**pictures, **references, **deviation}))
+    assert found.tolist() == listed([2.5 / 0.5, 2.0 / 8.0])
+    single = {now: doubles(1.0, 3.0), anchor: doubles(0.0, 1.0)}
+    assert part.loss(batch.with_columns({**single, **deviation})).tolist() == listed([1.0 / 0.5, 4.0 / 8.0])

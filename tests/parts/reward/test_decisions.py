@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from podium.core.batch import Batch
+from podium.core.build import Rollout, Turn
 from podium.core.errors import PodiumError
 from podium.parts.annotate import FirstTokenEntropy, OptionEntropy
 from podium.parts.metric import DecisionCertainty
@@ -115,3 +116,31 @@ def test_a_gated_listener_pays_right_answers_alone() -> None:
 def test_a_right_answer_that_is_no_option_is_refused_in_words() -> None:
     with pytest.raises(PodiumError, match="none of the choices yes, no"):
         ListenerReward()(heard([0.5], ["one"], gold="one"))
+
+
+def test_the_entropy_of_the_first_token_of_an_answer_is_a_share_of_the_largest() -> None:
+    """Of ¾ and ¼ it is 0.5623 of ln 2; of 0.4 and 0.4, which leave something out, 0.733: more than ln 2."""
+    part = FirstTokenEntropy(k=2)
+    rows = [((0.5, 0.5), (0.75, 0.25), (0.5, 0.5)), ((0.5, 0.5), (0.5, 0.5), (0.4, 0.4)), ((0.5, 0.5),) * 3]
+    marked = [[False, True, True], [False, False, True], [False, False, False]]
+    turns = [Turn([1] * 3, tokens={"decision": row}) for row in marked]
+    batch = Batch.from_rollouts([Rollout(0, [turn]) for turn in turns], dtype=torch.float64)
+    top = torch.tensor([[[i, math.log(p)] for i, p in enumerate(pair)] for row in rows for pair in row]).double()
+    found = part(batch.with_columns({part.needs[1]: top}))
+    first, second = -0.75 * math.log(0.75) - 0.25 * math.log(0.25), -0.8 * math.log(0.4)
+    assert found["rollout.decision.nats"].tolist() == pytest.approx([first, second, 0.0], abs=1e-6)
+    assert found["rollout.decision.entropy"].tolist() == pytest.approx([first / math.log(2), 1.0, 0.0], abs=1e-6)
+
+
+def test_certainty_is_told_apart_for_right_and_wrong_decisions() -> None:
+    rows = {
+        "correct": torch.tensor([True, True, False, False, True]),
+        "decided": torch.tensor([True, True, True, True, False]),
+        "decision.nats": torch.tensor([0.1, 0.3, 0.6, 0.4, 9.0], dtype=torch.float64),
+    }
+    found = DecisionCertainty()(rollouts([0.0] * 5, **rows))
+    names = ("right", "wrong", "gap")
+    assert [float(found[f"batch.decision.{name}"]) for name in names] == pytest.approx([0.2, 0.5, 0.3])
+    for all_right, expected in ((True, [0.35, 0.0, 0.0]), (False, [0.0, 0.35, 0.0])):
+        found = DecisionCertainty()(rollouts([0.0] * 5, **{**rows, "correct": torch.full((5,), all_right)}))
+        assert [float(found[f"batch.decision.{name}"]) for name in names] == pytest.approx(expected)

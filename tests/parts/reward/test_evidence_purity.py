@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -63,3 +65,17 @@ def test_information_is_that_of_a_coin_where_answers_follow_the_evidence_and_non
     assert float(metric(follows)["batch.coverage_information"]) == pytest.approx(float(torch.tensor(2.0).log()))
     assert float(metric(apart)["batch.coverage_information"]) == pytest.approx(0.0, abs=1e-12)
     assert float(metric(apart)["batch.coverage"]) == 0.5
+
+
+def test_what_right_answers_say_of_the_evidence_is_counted_in_nats() -> None:
+    """Two of four have seen all, and one of these and one of the others is wrong: nothing. All of one kind: ln 2."""
+    everything, nothing = (GOLD, GOLD), ((), GOLD)
+    apart = picks((*everything, True), (*everything, False), (*nothing, True), (*nothing, False))
+    assert float(EvidenceCoverage()(apart)["batch.coverage_information"]) == pytest.approx(0.0)
+    assert float(EvidenceCoverage()(apart)["batch.coverage"]) == pytest.approx(0.5)
+    tied = picks((*everything, True), (*everything, True), (*nothing, False), (*nothing, False))
+    assert float(EvidenceCoverage()(tied)["batch.coverage_information"]) == pytest.approx(math.log(2))
+    # One of four has seen all, and is right; so is one of the others.
+    some = picks((*everything, True), (*nothing, True), (*nothing, False), (*nothing, False))
+    expected = 0.25 * math.log(2) + 0.25 * math.log(2 / 3) + 0.5 * math.log(4 / 3)
+    assert float(EvidenceCoverage()(some)["batch.coverage_information"]) == pytest.approx(expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 import torch
@@ -16,6 +17,7 @@ from podium.core.build import Rollout, Turn
 from podium.memories import ArmRewards, GroupExperts, LearningCurves, PassRates
 from podium.parts.select import InverseGap, MarginalGain
 from podium.tables.inverse_gap import inverse_gap_probabilities
+from podium.tables.sleeping_experts import SleepingExperts
 
 
 def tasks_of(domains: list[int], **columns: list[float]) -> dict[str, torch.Tensor]:
@@ -77,6 +79,15 @@ def test_arms_are_worth_what_their_groups_can_teach() -> None:
     assert recalled["group.arm.samples"].tolist() == pytest.approx([3.0, 1.5, 0.0])
 
 
+def test_an_arm_that_is_almost_forgotten_keeps_its_mean() -> None:
+    memory = ArmRewards(of="success", decay=0.5)
+    state = memory.observe(memory.initial(), Batch.from_rollouts(seen("a", (1, 4))))
+    later = memory.observe(state, Batch.from_rollouts(seen("b", (4, 4), task="u")))
+    recalled = memory.recall(later, ["a", "b"])
+    assert recalled["group.arm.value"].tolist() == pytest.approx([0.25, 1.0])
+    assert recalled["group.arm.samples"].tolist() == pytest.approx([0.5, 1.0])
+
+
 def test_a_batch_goes_where_the_predicted_curve_falls_most() -> None:
     flat, steep = (0.5, 0.0, 0.5, 40.0), (0.1, 1.0, 0.5, 4.0)
     names = ("curve_floor", "curve_scale", "curve_exponent", "curve_groups")
@@ -100,6 +111,8 @@ def test_learning_curves_are_fitted_to_failures_over_groups() -> None:
     assert law["group.curve.floor"][0] == pytest.approx(0.1, abs=0.02)
     assert law["group.curve.exponent"][0] == pytest.approx(0.5, abs=0.05)
     assert law["group.curve.groups"].tolist() == [64.0, 0.0]
+    unseen = [float(law[f"group.curve.{name}"][1]) for name in ("floor", "scale", "exponent")]
+    assert unseen == [0.0, 1.0, 0.5]  # 1/√n
     after = memory.observe(state, Batch.from_rollouts(seen("a", (1, 2), (0, 2))))
     assert after["curves"]["a"][-1] == (66.0, 0.75)
 
@@ -117,6 +130,35 @@ def test_a_new_task_is_predicted_by_tasks_like_it_and_an_old_one_by_itself() -> 
     assert odd_one > 0.85
     assert hard_one < 0.15
     assert memory.recall(memory.initial(), cards)["group.experts.value"].tolist() == [0.5] * 3
+
+
+def test_counts_of_groups_decay_and_regrets_are_booked_task_by_task() -> None:
+    """Two iterations of a, 4 of 4 right, and b, 1 of 4; then one of another task."""
+    memory, state = GroupExperts(decay=0.5), GroupExperts(decay=0.5).initial()
+    batch = Batch.from_rollouts([*seen("y", (1, 4), task="b"), *seen("x", (4, 4), task="a")])
+    for _ in range(2):
+        state = memory.observe(state, batch)
+    rows = state["groups"].rows
+    assert rows["everybody"][:2] == pytest.approx((5 / 2 + 5, 8 / 2 + 8))
+    assert rows["task a 0"][:2] == pytest.approx((4 / 2 + 4, 4 / 2 + 4))
+    # Before the second iteration everybody (and all of this length) is at 3/5, a at 5/6 and b at 1/3; without regrets
+    # all weigh the same.
+    everybody, own = 0.4**2, (1 / 6) ** 2
+    gap = (everybody + own) / 2 - own
+    assert rows["task a 0"][2:] == pytest.approx((gap, gap))
+    # b follows a, when everybody has the regret −gap already.
+    book = SleepingExperts(4, np.array([-gap, 0, -gap, 0]), np.array([gap, 0, gap, 0]))
+    book.update(np.ones(4, dtype=bool), np.array([0.35**2, (1 / 12) ** 2] * 2))
+    assert rows["everybody"][2:] == pytest.approx((book.regret[0], book.scale[0]))
+    assert rows["task b 0"][2:] == pytest.approx((book.regret[3], book.scale[3]))
+    other = memory.observe(state, Batch.from_rollouts(seen("z", (1, 1), prompt="longer", task="c")))["groups"].rows
+    assert other["task a 0"] == pytest.approx((3.0, 3.0, gap, gap))  # counts decay, regrets do not
+
+
+def test_draws_beyond_the_tasks_there_are_repeat_their_numbers() -> None:
+    columns = tasks_of([0, 1], arm_value=[0.5, 0.5], arm_samples=[1.0, 1.0])
+    once, twice = (InverseGap().choose(columns, count).tolist() for count in (2, 5))
+    assert twice == [*once, *once, once[0]]
 
 
 @pytest.mark.parametrize(

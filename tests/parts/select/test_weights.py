@@ -53,6 +53,18 @@ def test_thompson_scores_the_mean_or_a_draw() -> None:
     assert part(columns).tolist() == pytest.approx([0.25 * 0.5625, 0.5 * 0.25])
 
 
+def test_tasks_of_a_domain_are_chosen_by_visits_and_then_at_random() -> None:
+    columns = {
+        "group.domain.code": torch.tensor([0, 0, 0, 1]),
+        "group.domain.deficit": torch.zeros(4, dtype=torch.float64),
+        "group.domain.seen": torch.tensor([True] * 4),
+        "group.visits": torch.tensor([0, 1, 0, 0]),
+        "group.random": torch.tensor([0.9, 0.1, 0.5, 0.2]),
+    }
+    # Two of four tasks for each domain: the unvisited ones of the first, and the only one of the second again.
+    assert ByDomain().choose(columns, 4).tolist() == [2, 0, 3, 3]
+
+
 def test_a_domain_is_drawn_by_its_deficit_and_its_least_visited_task() -> None:
     columns = {
         "group.domain.code": torch.tensor([0, 0, 0, 1]),
