@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from itertools import accumulate, product
 from pathlib import Path
@@ -209,9 +210,25 @@ def test_what_cannot_be_fitted_is_refused(tmp_path: Path) -> None:
         fit_reward(RewardData("here", tuple(same), names=("rating",)), out, estimator="bt")
     with pytest.raises(PodiumError, match="nothing to like"):
         observe(RewardData("here", tuple(same), names=("rating",)), tmp_path / "x.jsonl")
+    quiet = [JudgedAnswer((("user", f"{i}"),), "a", feedback=1.0 if i < 5 else math.nan) for i in range(100)]
+    with pytest.raises(PodiumError, match="feedback on . of the answers to train on: too few"):
+        fit_reward(RewardData("here", tuple(quiet)), out, estimator="dr")
     with pytest.raises(PodiumError, match="sum below 1"):
         fit_reward(read_file(clicks(tmp_path)), out, estimator="surrogate", noise=(0.6, 0.5))
     assert not out.exists()
+
+
+def test_noise_that_says_nothing_is_refused_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podium.sessions.reward_goals.noise_rates", lambda g: (0.6, 0.5))
+    with pytest.raises(PodiumError, match=r"estimated as 0\.60 and 0\.50.*Give the rates that you know \(--noise"):
+        fit_reward(read_file(clicks(tmp_path)), tmp_path / "rm", estimator="surrogate")
+
+
+def test_few_reactions_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"prompt": f"{i}", "answer": "a", "rating": 20 * i} for i in range(150)]
+    file = written(tmp_path / "rated.jsonl", rows)
+    assert main(["rewards", "observe", str(file), "--out", str(tmp_path / "clicks.jsonl")]) == 0
+    assert "reacted to 1 of 150 answers.\nThese are few" in capsys.readouterr().out
 
 
 def test_a_plain_model_is_no_reward_model(tmp_path: Path) -> None:

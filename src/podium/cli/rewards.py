@@ -128,6 +128,8 @@ def observe(
         raise PodiumError("--noise needs two rates, as in .2,.1.")
     reacted, every = simulate(_read(source, ratings, level, tasks), out, noise=rates, alpha=alpha, seed=seed)
     line(f"{out}: users reacted to {reacted} of {every} answers.")
+    if reacted < every / 100:
+        line("These are few: where ratings span a wide range, take an --alpha nearer to 1.")
     line(f"To fit a reward model to it: podium rewards fit {out} --estimator dr --out DIR")
 
 

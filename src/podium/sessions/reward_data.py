@@ -191,7 +191,10 @@ def _judged(row: Mapping[str, Any], names: Sequence[str], where: str) -> JudgedA
     ratings = tuple(_number(x, where) for x in (given if isinstance(given, list) else [given]))
     feedback = _bit(row.get("feedback"), "feedback", where)
     if not ratings and "feedback" not in row:
-        raise PodiumError(f"{where}: there is no rating ({', '.join(RATINGS)}) and no `feedback`.")
+        raise PodiumError(
+            f"{where}: there is no rating ({', '.join(RATINGS)}) and no `feedback`. Name the fields that rate an "
+            "answer: --ratings NAME,NAME."
+        )
     return JudgedAnswer(_prompt(row, where), answer, ratings, feedback, _bit(row.get("label"), "label", where))
 
 

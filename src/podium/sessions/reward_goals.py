@@ -156,6 +156,12 @@ class FeedbackGoal(Goal):
             )
         every = self.estimator in ("ips", "dr")  # others see only what users reacted to
         self._divide([(n,) for n, answer in enumerate(answers) if every or answer.observed], "answers")
+        reactions = sum(answers[n].observed for (n,) in self.train)
+        if reactions < FEWEST:
+            raise PodiumError(
+                f"{self.data.source} has feedback on {reactions} of the answers to train on: too few to fit a reward "
+                f"model. At least {FEWEST} are needed."
+            )
         device = self.states.device
         self.feedback = torch.tensor([answer.feedback for answer in answers], device=device).nan_to_num()
         self.observed = torch.tensor([answer.observed for answer in answers], device=device)
@@ -170,6 +176,13 @@ class FeedbackGoal(Goal):
         elif self.noise is None:
             proxy = self._predicted(rows, self.feedback, self.observed / self.propensity)
             self.noise = noise_rates(proxy[rows])
+            if sum(self.noise) >= 1:
+                raise PodiumError(
+                    "{}: the noise rates are estimated as {:.2f} and {:.2f}, as if feedback said nothing of the true "
+                    "label. Give the rates that you know (--noise .2,.1), or more feedback.".format(
+                        self.data.source, *self.noise
+                    )
+                )
         check_noise(*self.noise)
         self.imputer = ValueHeads(self.states.shape[-1], 1).to(device)
         self.optimizer = torch.optim.Adam(self.imputer.parameters(), lr=FIRST_RATE)

@@ -73,11 +73,24 @@ def plan_quality(data: Mapping[str, Any], text: str) -> tuple[float, float]:
     return sum(path) / len(path), sum(final) / len(final)
 
 
-@lru_cache(4096)  # a tournament reads the same plans again and again
-def _read(text: str) -> tuple[tuple[tuple[str, list[str]], ...], list[str]]:
+def _read(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
     """The stops as they are told, each with its facts, and the stops of the answer."""
     lines = (line.split() for line in text.splitlines() if line.startswith(STOP))
-    return tuple((words[1], words[2:]) for words in lines if len(words) > 1), (final_answer(text) or "").split()
+    return [(words[1], words[2:]) for words in lines if len(words) > 1], (final_answer(text) or "").split()
+
+
+def _parts(task: Task, text: str) -> tuple[float, float]:
+    """`plan_quality` of a text, which a tournament asks for again and again."""
+    known = _slot(str(task.prompt), text)  # the question says all that the quality depends on
+    if not known:
+        known.append(plan_quality(task.data, text))
+    return known[0]
+
+
+@lru_cache(4096)
+def _slot(prompt: str, text: str) -> list[tuple[float, float]]:
+    """Room for what a text is worth."""
+    return []
 
 
 def _written(data: Mapping[str, Any], rng: Random, careless: Callable[[], bool]) -> str:
@@ -161,16 +174,16 @@ class Trips(Procedural, Answer):
 
     def quality(self, task: Task, text: str) -> float:
         """The hidden quality of a plan, in [0, 1]."""
-        path, final = plan_quality(task.data, text)
+        path, final = _parts(task, text)
         return PATH * path + ANSWER * final
 
     def compare(self, task: Task, left: str, right: str, seed: int = 0) -> tuple[float, float]:
         rng = Random(f"{task.key}/{seed}")
-        first, second = (self._scored(plan_quality(task.data, text), rng) for text in (left, right))
+        first, second = (self._scored(_parts(task, text), rng) for text in (left, right))
         return min(first + self.bias, 1.0), second
 
     def rate(self, task: Task, text: str, seed: int = 0) -> float:
-        parts = plan_quality(task.data, text)
+        parts = _parts(task, text)
         if not any(parts):  # no part of a plan: no judge is that lenient
             return 0.0
         squeezed = [CENTRE + self.band * (part - CENTRE) for part in parts]

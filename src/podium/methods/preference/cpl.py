@@ -59,6 +59,9 @@ def cpl(
     segments that have earned the same. `cpl@bc` is CPL-BC for states (bias 1, imitation 1), `cpl@kl` CPL-KL: log π −
     log π_ref, with the policy after the imitation as reference; on one turn that is DPO with beta = alpha.
 
+    Loss, alpha, bias and the two stages are the authors', for networks whose actions are vectors. Ours are segments of
+    a language model's turns, exact values in place of a trained critic's, and the length of stages and segments.
+
     Args:
         n: Segments per task; all pairs among them are compared (rank mode). 2: a pair.
         alpha: Temperature of maximum-entropy RL.

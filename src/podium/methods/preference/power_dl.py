@@ -54,6 +54,9 @@ def power_dl(
     with the margin beta · (1/|y⁻| − 1/|y⁺|); with rate = 1 only the anchor trains. A pair is known by its task, so
     tasks must come back (`pool`). Within an iteration of several updates the label is that of its beginning.
 
+    No code is released. The loss and the rule of the labels are the paper's; where the pairs come from, `flip`, and
+    which of the values that the paper searches are defaults is ours.
+
     Args:
         source: `world` (right and wrong attempts that the world writes), `best-worst` (of samples), or a file of pairs.
         beta: Scale of the implicit reward; the paper's 2 for base models, 10 for instruct models.

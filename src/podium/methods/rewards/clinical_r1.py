@@ -63,7 +63,8 @@ def clinical_r1(
     hold, and of those needed that are made, as the world checks them by rule (`cases`). faithful = complete = layout =
     english = 0 is GRPO on accuracy. The terms are not normalised one by one.
 
-    It begins with imitation of the world's solutions in the layout, for the authors' cold start on distilled traces.
+    It begins with imitation of the world's solutions in the layout, for the authors' cold start on distilled traces;
+    each is seen once, which teaches the layout and leaves the reasoning to the rewards.
 
     Args:
         n: Rollouts per task (the group size).
@@ -94,4 +95,4 @@ def clinical_r1(
     if kl:
         reference = Role("ref", source="phase") if imitate != 0 else Role("ref")
         method = method | KL("k3", coefficient=kl) | reference
-    return taught(method, imitate, draw)
+    return taught(method, imitate, draw, updates=Updates(mini_batches=8))
