@@ -56,16 +56,17 @@ def main() -> None:
     for name, (without, with_sets, *capture) in pairs.items():
         ratios = []
         for number in range(rounds + 1):
-            sides = [lambda: side(without), lambda: side(with_sets, *capture)]
-            first, second = (run() for run in (sides if number % 2 else reversed(sides)))
-            (own, ids), (other, others) = (first, second) if number % 2 else (second, first)
+            if number % 2:
+                (own, ids), (other, others) = side(without), side(with_sets, *capture)
+            else:
+                (other, others), (own, ids) = side(with_sets, *capture), side(without)
             if ids != others:
                 raise SystemExit(f"{name}: the two sides wrote different tokens, so their times do not compare.")
             ratios.append(other / own)
         ordered = sorted(ratios[1:])  # the first round warms up
         spread = round(0.98 * rounds**0.5)
         low, high = ordered[max(0, rounds // 2 - spread)], ordered[min(rounds - 1, rounds // 2 + spread)]
-        print(f"{name}: {ordered[rounds // 2]:.3f} [{low:.3f}, {high:.3f}] times the CPU time per token")
+        print(f"{name}: {ordered[rounds // 2]:.3f} [{low:.3f}, {high:.3f}] times the CPU time per token", flush=True)
 
 
 if __name__ == "__main__":

@@ -275,6 +275,7 @@ def test_an_out_that_is_a_file(capsys: Capture, tmp_path: Path) -> None:
         ("compare grpo rloo --set advantage.scale=none", "a method that you changed comes as a YAML file."),
         ("compare grpo rloo --set seed=1", "A comparison sets 'seed' itself"),
         ("compare grpo gigpo --world sums", "gigpo cannot run on sums"),
+        ("compare grpo gigpo --world sums", "Without a world of your choice it trains on keydoor (level="),
     ],
 )
 def test_other_commands_are_refused_in_one_line_before_anything_is_trained(

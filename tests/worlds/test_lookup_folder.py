@@ -122,6 +122,16 @@ def test_the_world_is_sound(tmp_path: Path) -> None:
 
 
 @needs_bm25
+def test_questions_of_the_domain_known_need_no_evidence(tmp_path: Path) -> None:
+    rows = [{**row, "domain": "known"} if n == 0 else row for n, row in enumerate(RIVERS["questions.jsonl"])]  # type: ignore[attr-defined]
+    world = opened(tmp_path, {**RIVERS, "questions.jsonl": rows})
+    for name, evidence in (("Vienna", ()), ("Paris", (1,))):
+        episode = world.reset(about(world, name))
+        assert episode.act("answer: nobody knows").info["evidence"] == evidence
+    assert methods.get("ikea").check(world.provides) == []
+
+
+@needs_bm25
 def test_a_method_trains_there_and_is_told_of_the_held_out_questions(tmp_path: Path) -> None:
     folder = write(tmp_path, RIVERS)
     told: list[str] = []

@@ -92,7 +92,7 @@ REMEDIES = {
     **{name: _STEPS.format(name) for name in ("state", "next_state", "action", "valid", "calls")},
     "progress": "Take a world that measures progress: keydoor, lookup, tools or clarify with progress=True.",
     **{name: _PROFILED.format(name) for name in ("completed", "speedup")},
-    **dict.fromkeys(("picked", "evidence"), "Take a world with evidence to pick, such as clips or zoom."),
+    **dict.fromkeys(("picked", "evidence"), "Take a world that knows the evidence, such as lookup, clips or zoom."),
     "coverage": "Take a world that runs and profiles what is written, such as code with profile=True.",
     **dict.fromkeys(("parses", "interface_matches", "passed"), "Take a world that runs what is written, such as code."),
     "step.reward": _STEPS.format("reward"),

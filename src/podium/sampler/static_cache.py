@@ -21,6 +21,7 @@ __all__ = ["StaticCacheEngine"]
 
 Ids = tuple[int, ...]
 GRAIN = 8  # the rows of a step are rounded up to a multiple of this, so that there are few different steps
+SEATS = 2  # so many lines for each row that is written, where texts wait to be continued
 STEPS = 256  # prepared steps, by numbers of rows and keys, that are kept
 
 
@@ -51,6 +52,8 @@ class StaticCacheEngine(DecoderEngine):
 
     def _reserve(self, rows: int, contexts: int, prompt: int, written: int, busy: bool) -> None:
         rows, old = self.bucket(rows), self.cache
+        if self.prefix_cache.kept:  # texts of other seats wait for their next turn while these rows are written
+            rows = max(rows, min(SEATS * rows, self.limit(prompt + written)))
         if not old.fits(rows, prompt, written):
             more = rows
             if busy and rows > old.rows:  # work comes in small pieces: grow by more than is needed now

@@ -59,8 +59,19 @@ def check_fit(method: Method, world: World, name: str, facts: RunFacts | None = 
     errors = [finding.message for finding in findings if finding.kind == "error"]
     errors += _unseated(method, world)
     if errors:
-        raise PodiumError(f"{method.name} cannot run on {name}: {' '.join(errors)}")
+        raise PodiumError(f"{method.name} cannot run on {name}: {' '.join([*errors, *_at_home(method)])}")
     return [str(finding) for finding in findings]
+
+
+def _at_home(method: Method) -> list[str]:
+    """Where a method of the catalogue trains unless a world is named."""
+    from podium.methods.catalogue import RECIPES, home_of
+
+    if method.name.partition("@")[0] not in RECIPES:
+        return []
+    home = home_of(method.name)
+    settings = ", ".join(f"{name}={value}" for name, value in home.world_settings.items())
+    return [f"Without a world of your choice it trains on {home.world}{f' ({settings})' if settings else ''}."]
 
 
 def columns_of(world: World) -> tuple[str, ...]:

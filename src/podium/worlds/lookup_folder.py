@@ -24,6 +24,7 @@ __all__ = ["LookupFolder"]
 QUESTIONS = "questions.jsonl"
 ANSWERS = ("answer", "answers", "golden_answers")
 SPLITS = ("train", "test")
+KNOWN = "known"  # the domain of questions that need no search
 LEAST = 20  # characters of a result that are worth showing
 FULL = f"no room for more results: write {ANSWER_MARK}"
 
@@ -42,14 +43,15 @@ class LookupFolder(Quest):
 
     `search: …` shows the passages that fit best by BM25, numbered; `answer: …` ends the episode. An answer is right if
     it is one of the question's without case, punctuation and articles. `turn.useful` says whether a search has shown
-    one of these answers. Without questions whose `split` is `test`, a share is held out.
+    one of these answers. `rollout.evidence` is one fact, the answer, or none where the question's domain is `known`.
+    Without questions whose `split` is `test`, a share is held out.
     """
 
     name = "lookup"
     summary = "questions over a folder of documents: search, answer"
     styles = ("short",)
-    provides = (*Quest.provides, "turn.searched", "turn.useful")
-    blank = {**Quest.blank, "searched": False, "useful": False}
+    provides = (*Quest.provides, "turn.searched", "turn.useful", "rollout.evidence")
+    blank = {**Quest.blank, "searched": False, "useful": False, "evidence": ()}
     max_tokens = 64
     max_turns = 6
     instructions: bool = True
@@ -198,6 +200,9 @@ class _FolderSearch(QuestStep):
 
     def right(self, answer: str) -> bool:
         return answer in self.accepted
+
+    def columns(self) -> dict[str, Any]:
+        return {"evidence": () if self.task.domain == KNOWN else (1,)}
 
     def answer(self, answer: str, text: str) -> Feedback:
         given = _form(answer)

@@ -64,6 +64,8 @@ class Spiel(World):
 
     def game(self) -> Any:
         """The game itself."""
+        if not self.task_name:
+            raise PodiumError("spiel: needs the name of a game, such as spiel:tic_tac_toe.")
         try:
             import pyspiel
         except ImportError as error:
