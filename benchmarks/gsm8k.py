@@ -68,7 +68,11 @@ def figure(found: Mapping[str, Any]) -> str:
         before += sum(taken(lines))
     charts = [chart("held-out pass@1", stages, x_label="minutes of training")]
     lines = [line for line in found["runs"].get("grpo", ()) if "reward" in line]
-    for title, key in (("reward", "reward"), ("tokens of an answer", "length"), ("share without signal", "flat_groups")):
+    for title, key in (
+        ("reward", "reward"),
+        ("tokens of an answer", "length"),
+        ("share without signal", "flat_groups"),
+    ):
         seen = [(line["iteration"], line[key]) for line in lines if key in line]
         drawn = Series("grpo", [x for x, _ in seen], [y for _, y in seen], colour=1)
         charts.append(chart(f"GRPO: {title}", [drawn]) if seen else "")

@@ -1,10 +1,11 @@
 """Run the parity tests where the neighbours are installed, in an environment for each that is made on first use.
 
-    python tests/parity/run.py                       # environments in .cache/parity: about 3 GB, a few minutes
-    python tests/parity/run.py --environments DIR    # those in DIR/verl and DIR/trl; made where missing
+    python tests/parity/run.py                       # environments in .cache/parity: about 4 GB, a few minutes
+    python tests/parity/run.py --environments DIR    # those in DIR/verl, DIR/trl, DIR/verifiers; made where missing
     python tests/parity/run.py --only trl -k preset  # other arguments go to pytest
 
-verl and TRL want different versions of transformers, so they cannot share one. Exit code 1 if anything failed.
+verl and TRL want different versions of transformers, so they cannot share one. Environments of verifiers are trained
+on. Exit code 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ NEIGHBOURS: dict[str, list[list[str]]] = {
         ["numpy", "omegaconf", "ray>=2.41.0", "tensordict==0.10.0", "transformers>=5.5.3,<5.11,!=5.6.0", "codetiming"],
     ],
     "trl": [["trl==1.9.2", "requests"]],
+    "verifiers": [
+        ["verifiers==0.2.1", "transformers>=5.8,<6", "typer>=0.15.4,<1", "rich>=13,<16", "pyarrow>=15,<27"],
+        ["safetensors", "scipy"],
+    ],
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy", "pyyaml"]
 

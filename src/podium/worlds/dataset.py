@@ -14,8 +14,8 @@ from podium.protocols.world import Feedback, Task
 from podium.store.data_rows import DataRow, read_splits
 from podium.worlds.file_rows import at_least_one
 from podium.worlds.graded import FORMAT
-from podium.worlds.rewarding import Earned
 from podium.worlds.jsonl import ANSWERS, DOMAINS, PROMPTS, Jsonl, JsonlRow
+from podium.worlds.rewarding import Earned
 
 __all__ = ["Dataset", "Fields"]
 
