@@ -19,7 +19,7 @@ help:
 	@echo "make docs       write the index and the page of each method"
 	@echo "make site       build the documentation site into .cache/site; a dead link fails"
 	@echo "make browser    install Chromium, and try the live page and reports in it"
-	@echo "make parity     compare numbers with trl and verl, in environments of their own"
+	@echo "make parity     compare numbers with trl and verl, and train on verifiers, in environments of their own"
 	@echo "make bench      time against verl's own functions, once make parity has installed it"
 	@echo "make dist       build the wheel and the sdist, and try them outside the checkout"
 	@echo "make lock       write requirements-dev.lock from what is installed"

@@ -1,10 +1,11 @@
 """Run the parity tests where the neighbours are installed, in an environment for each that is made on first use.
 
-    python tests/parity/run.py                       # environments in .cache/parity: about 6 GB, a few minutes
+    python tests/parity/run.py                       # environments in .cache/parity: about 10 GB, a few minutes
     python tests/parity/run.py --environments DIR    # those in DIR/verl, DIR/trl, …; made where missing
     python tests/parity/run.py --only trl -k preset  # other arguments go to pytest
 
-verl and TRL want different versions of transformers, so they cannot share one. Exit code 1 if anything failed.
+verl and TRL want different versions of transformers, so they cannot share one. Environments of verifiers are trained
+on. Exit code 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ NEIGHBOURS: dict[str, list[list[str]]] = {
     "fairlearn": [["fairlearn==0.15.0"]],
     "cvxpy": [["cvxpy==1.9.3", "scipy"]],
     "vowpalwabbit": [["vowpalwabbit==9.11.9"]],
+    "verifiers": [
+        ["verifiers==0.2.1", "transformers>=5.8,<6", "typer>=0.15.4,<1", "rich>=13,<16", "pyarrow>=15,<27"],
+        ["safetensors", "scipy"],
+    ],
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy", "pyyaml"]
 

@@ -84,7 +84,7 @@ ABOUT = {
     "kills": "runs killed at random moments resume to the bit",
     "damage": "every file of a run, damaged in 220 random ways, is named or healed",
     "distribution": "wheel and sdist install outside the checkout without a compiler and train",
-    "parity": "advantages and losses equal those of trl and verl, tables those of fairlearn, cvxpy and Vowpal Wabbit",
+    "parity": "numbers equal those of trl, verl, fairlearn, cvxpy and Vowpal Wabbit; vLLM samples, and verifiers train",
     "supply": "the lock file fits pyproject.toml and what is installed; dependencies are used and declared",
     "audit": "no known vulnerability in a locked version",
     "sanitizers": "the C kernels under AddressSanitizer and UndefinedBehaviorSanitizer",

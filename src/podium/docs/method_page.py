@@ -13,6 +13,7 @@ from podium.docs.evidence import BASES, evidence
 from podium.docs.protocol_page import protocol_page
 from podium.docs.protocol_text import home_text, protocol_rows
 from podium.docs.reading import differences, held, needs, nested, settings_of
+from podium.docs.references import bibtex, findings, when_to_use
 from podium.method import Method
 from podium.methods.catalogue import CATALOGUE, Entry, Recipe, get
 
@@ -49,13 +50,30 @@ def entry_page(entry: Entry) -> str:
     """The page of one catalogue entry."""
     if isinstance(entry, Recipe):
         return method_page(entry)
-    return "\n\n".join((_head(entry), entry.notes, _run(entry))) + "\n"
+    sections = (_head(entry), entry.notes, _run(entry), _findings(entry.slug), _citation(entry))
+    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _head(entry: Entry) -> str:
     extends = f" · extends [{entry.extends}]({entry.extends}.md)" if isinstance(entry, Recipe) else ""
     kind = f"{entry.kind.capitalize()} · family {entry.family}{extends} · {entry.citation}"
-    return f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}\n\n{kind}{_held_to(entry.slug)}"
+    when = when_to_use(entry.slug)
+    use = f"\n\n**When to use it.** {when}" if when else ""
+    return f"{PAGE_MARK}\n\n# {entry.slug}\n\n{entry.summary}{use}\n\n{kind}{_held_to(entry.slug)}"
+
+
+def _findings(slug: str) -> str:
+    """What our own experiments say."""
+    found = findings(slug)
+    if not found:
+        return ""
+    rows = [(each.claim, each.found, f"[{each.verdict}](../guide/{each.page})") for each in found]
+    lead = "Our experiments on embedded worlds, which are far smaller than the paper's."
+    return f"## Evidence\n\n{lead}\n\n{_table(('the paper says that', 'here', 'verdict'), rows)}"
+
+
+def _citation(entry: Entry) -> str:
+    return f"## Cite\n\n```bibtex\n{bibtex(entry.slug, entry.citation)}\n```"
 
 
 def _run(entry: Entry) -> str:
@@ -71,6 +89,7 @@ def method_page(entry: Recipe) -> str:
         _head(entry),
         f"## Formula\n\n{formula}",
         _relation(entry, method, notes),
+        _findings(entry.slug),
         _run(entry),
         _use(entry),
         _arguments(entry, meanings),
@@ -78,6 +97,7 @@ def method_page(entry: Recipe) -> str:
         _presets(entry, method),
         _needs(method),
         _stages(method),
+        _citation(entry),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -162,7 +182,12 @@ def _needs(method: Method) -> str:
         ("memories", [type(m).__name__ for m in method.memories]),
     ]
     lines = [f"- {what}: {', '.join(f'`{name}`' for name in names)}" for what, names in rows if names]
-    return "## Needs\n\n" + "\n".join(lines)
+    where = (
+        f"It runs in worlds that provide these columns: `podium methods check {method.name} --world NAME` asks one."
+        if need.columns
+        else "It runs in every world that gives rewards."
+    )
+    return f"## Needs\n\n{where} A CPU is enough for small models; `--device cuda` takes a GPU.\n\n" + "\n".join(lines)
 
 
 def _stages(method: Method) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from podium.core.errors import PodiumError
 from podium.protocols.format import Demonstrated, Format, known_words, milestones
 from podium.protocols.pieces import Pieces, filled, joined

@@ -15,8 +15,8 @@ from podium.store.data_rows import DataRow, read_splits
 from podium.worlds.data_pictures import pictures_of, with_pictures
 from podium.worlds.file_rows import at_least_one
 from podium.worlds.graded import FORMAT
-from podium.worlds.rewarding import Earned
 from podium.worlds.jsonl import ANSWERS, DOMAINS, PROMPTS, Jsonl, JsonlRow
+from podium.worlds.rewarding import Earned
 
 __all__ = ["Dataset", "Fields"]
 

@@ -49,6 +49,7 @@ from podium.worlds.tools import Tools
 from podium.worlds.trips import Trips
 from podium.worlds.vault import Vault
 from podium.worlds.verdicts import Verdicts
+from podium.worlds.verifiers import Verifiers, module_of
 from podium.worlds.zoom import Zoom
 
 __all__ = ["BRIDGES", "EMBEDDED", "FORMS", "codebook_of", "drawn_side_of", "get", "names_code", "world_code"]
@@ -61,8 +62,8 @@ EMBEDDED: dict[str, type[World]] = {
         *(TeamWorld, Evidence, Scans, Drawing),
     )
 }
-BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel]] = {
-    w.name: w for w in (Gym, TextWorld, ScienceWorld, Spiel)
+BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel | Verifiers]] = {
+    w.name: w for w in (Gym, TextWorld, ScienceWorld, Spiel, Verifiers)
 }
 # Worlds of data of your own, each with the setting that says where that is.
 FILES: dict[str, tuple[type[World], str]] = {
@@ -106,6 +107,8 @@ def get(name: str | World, **settings: Any) -> World:
         bridge = _make(BRIDGES[kind], {"task_name": rest, "config": config, **fields}, name)
         if isinstance(bridge, Gym):
             _ = bridge.dataset  # checks its settings now
+        if isinstance(bridge, Verifiers):
+            bridge.size()
         return _checked(bridge)
     if name.endswith(".py"):
         raise PodiumError(f"{name} is a file: name the class in it too, as in {name}:MyWorld.")
@@ -135,7 +138,9 @@ def names_code(name: str) -> bool:
 def world_code(world: str, settings: Mapping[str, Any]) -> list[str]:
     """The names of code that opening a world would load: its own, and that of its reward functions."""
     rewards = [value for key, value in settings.items() if key.rpartition(".")[2] == "reward_functions" and value]
-    return [world] * names_code(world) + [spec.code for value in rewards for spec in reward_specs(value)]
+    kind, _, name = world.partition(":")
+    own = [f"{module_of(name)}:load_environment"] if kind == Verifiers.name else [world] * names_code(world)
+    return own + [spec.code for value in rewards for spec in reward_specs(value)]
 
 
 def _mixed(listed: str, settings: dict[str, Any]) -> World:

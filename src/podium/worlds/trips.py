@@ -200,7 +200,7 @@ class Trips(Procedural, Answer):
     def grade(self, task: Task, text: str, seed: int = 0) -> Feedback:
         quality = self.quality(task, text)
         info = {"correct": quality >= GOOD, "answer": final_answer(text) or "", "quality": quality}
-        return self.rewarded(task, text, Feedback(self.rate(task, text, seed), state=task.key, info=info))
+        return Feedback(self.rate(task, text, seed), state=task.key, info=info)
 
     def solve(self, task: Task, style: str = "short", seed: int = 0) -> str:
         return self.attempt(task, style, seed)
