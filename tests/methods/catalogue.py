@@ -82,6 +82,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "causalrm": {"react": 1, "fit": 1, "epochs": 1},
     "dpa": {"first": 1},
     "rulereasoner": {"every": 1},
+    # With views, so that they meet a world whose every task leaves a choice.
+    **{slug: {"views": 4, "share": 0.5} for slug in ("rlcf", "rlcf@entropy", "rlcf@captions")},
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
     "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines
     # At 0.6 nearly all are right.

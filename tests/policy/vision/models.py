@@ -22,8 +22,12 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 import podium
 
 TINY = Path(podium.__file__).parent / "models" / "tiny"
-TEXT = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
-TEXT |= {"num_key_value_heads": 2, "max_position_embeddings": 512}
+
+
+def text_shape(scale: int) -> dict[str, Any]:
+    """Two layers of width 64, `scale` times as many and as wide."""
+    sizes = {"hidden_size": 64 * scale, "intermediate_size": 128 * scale, "num_hidden_layers": 2 * scale}
+    return {**sizes, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512 * scale}
 
 
 def tokenizer_with(*names: str) -> Any:
@@ -33,13 +37,18 @@ def tokenizer_with(*names: str) -> Any:
     return tokenizer
 
 
-def qwen_tiny(path: Path, seed: int = 0) -> Path:
+def qwen_tiny(path: Path, seed: int = 0, scale: int = 1) -> Path:
     """Qwen2-VL with two text and two vision layers of width 64 and 32; patches of 4 x 4 pixels."""
     tokenizer = tokenizer_with("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
     number = tokenizer.convert_tokens_to_ids
-    text = {**TEXT, "vocab_size": len(tokenizer), "tie_word_embeddings": True}
-    text["rope_parameters"] = {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0}
-    vision = {"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 4, "mlp_ratio": 2, "patch_size": 4}
+    text = {**text_shape(scale), "vocab_size": len(tokenizer), "tie_word_embeddings": True}
+    text["rope_parameters"] = {
+        "rope_type": "default",
+        "mrope_section": [2 * scale, 3 * scale, 3 * scale],
+        "rope_theta": 10000.0,
+    }
+    sizes = {"depth": 2 * scale, "embed_dim": 32 * scale, "hidden_size": 64 * scale}
+    vision = {**sizes, "num_heads": 4, "mlp_ratio": 2, "patch_size": 4}
     config = Qwen2VLConfig(
         text_config=text,
         vision_config={**vision, "spatial_merge_size": 2, "temporal_patch_size": 2},
@@ -52,18 +61,19 @@ def qwen_tiny(path: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     model = Qwen2VLForConditionalGeneration(config)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
-    processor = Qwen2VLImageProcessorPil(
-        patch_size=4, merge_size=2, size={"shortest_edge": 16 * 16, "longest_edge": 32 * 32}
-    )
+    largest = (32 * min(scale, 4)) ** 2
+    size = {"shortest_edge": 16 * 16, "longest_edge": largest}
+    processor = Qwen2VLImageProcessorPil(patch_size=4, merge_size=2, size=size)
     return written(path, model, tokenizer, processor)
 
 
-def smol_tiny(path: Path, seed: int = 0) -> Path:
+def smol_tiny(path: Path, seed: int = 0, scale: int = 1) -> Path:
     """Idefics3, of which SmolVLM is a size, with two text and two vision layers; tiles of 16 x 16 pixels."""
     names = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
     tokenizer = tokenizer_with("<fake_token_around_image>", "<image>", "<global-img>", *names)
-    text = {**TEXT, "model_type": "llama", "vocab_size": len(tokenizer)}
-    vision = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    text = {**text_shape(scale), "model_type": "llama", "vocab_size": len(tokenizer)}
+    sizes = {"hidden_size": 32 * scale, "intermediate_size": 64 * scale, "num_hidden_layers": 2 * scale}
+    vision = {**sizes, "num_attention_heads": 4}
     config = Idefics3Config(
         text_config=text,
         vision_config={**vision, "image_size": 16, "patch_size": 4},

@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 SIDE, GLYPH, MARK = 20, 8, 3  # pixels of a picture, a digit and a mark
 AGREES = 0.9  # of the pictures: the mark is there for the second class and not for the first
 SLICES, SHOWN, COMPONENTS = 25, 5, 64  # of the mixture, slices reported, and principal components
+WEIGHT = 10.0  # of labels and predictions, as in DOMINO's own experiments
 PRECISION = Quantity("precision", "precision@10", (0.0, 1.0))
 WORST = Quantity("worst", "accuracy of the worst group", (0.0, 1.0))
 MEAN = Quantity("mean", "accuracy", (0.0, 1.0))
@@ -181,9 +182,12 @@ def _arm(share: float | None, first: bool, seed: int, size: BiasSize) -> Mapping
     with torch.no_grad():
         guessed = {n: setting.model(getattr(setting, n).x).softmax(1).double().numpy() for n in reduced}
     labels = {n: one_hot(getattr(setting, n).label, 2).double().numpy() for n in reduced}
-    given = {"label_weight": 10.0, "prediction_weight": 10.0}  # DOMINO's own experiments
     mixture, _ = fit_slices(
-        reduced["valid"] / scale, labels["valid"], guessed["valid"], slices=SLICES, seed=seed, **given
+        *(reduced["valid"] / scale, labels["valid"], guessed["valid"]),
+        slices=SLICES,
+        label_weight=WEIGHT,
+        prediction_weight=WEIGHT,
+        seed=seed,
     )
     found = mixture.posterior(reduced["valid"] / scale, guessed["valid"], labels["valid"]).responsibility
     worst = worst_slices(mixture, SHOWN)

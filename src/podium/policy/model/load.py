@@ -26,6 +26,7 @@ from podium.policy.network_policy import NetworkPolicy
 from podium.policy.policy import Policy
 from podium.policy.roles.matcher import Matcher
 from podium.policy.vision.seen import FAMILIES as VISION
+from podium.policy.vision.seen import processor_class
 from podium.policy.vision.vision_policy import VisionPolicy
 from podium.store.json_lines import read_object
 from podium.store.manifest import check_manifest, is_checkpoint
@@ -76,13 +77,9 @@ def _sees(model: Any) -> str:
 
 def _image_processor(source: str, options: dict[str, Any], shown: str, family: str) -> Any:
     """The model's own image processor, by Pillow and NumPy."""
-    if find_spec("PIL") is None:
-        raise PodiumError(f"{shown} sees pictures, which needs Pillow: pip install 'podium-rl[vision]'.")
-    from transformers import AutoImageProcessor
-
-    reader: Any = AutoImageProcessor
+    reader = processor_class(family)
     try:
-        return reader.from_pretrained(source, trust_remote_code=False, backend="pil", **options)
+        return reader.from_pretrained(source, **options)
     except Exception as error:
         raise PodiumError(
             f"{shown} is a vision-language model ({family}), whose image processor cannot be loaded: {_reason(error)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError
 
-__all__ = ["FAMILIES", "Idefics", "PictureKind", "Qwen", "Seen"]
+__all__ = ["FAMILIES", "Idefics", "PictureKind", "Qwen", "Seen", "processor_class"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Qwen(PictureKind):
         if "mm_token_type_ids" in body.get_rope_index.__code__.co_varnames:
             settings["mm_token_type_ids"] = kinds
         positions, _ = body.get_rope_index(ids, **settings)
-        return positions  # type: ignore[no-any-return]
+        return positions
 
 
 class Idefics(PictureKind):
@@ -120,3 +121,21 @@ FAMILIES: dict[str, type[PictureKind]] = {
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), Qwen),
     **dict.fromkeys(("idefics3", "smolvlm"), Idefics),
 }
+# Their image processors by Pillow and NumPy. By name, because the automatic classes insist on torchvision in some
+# versions of transformers.
+PROCESSORS = {
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), ("qwen2_vl", "Qwen2VLImageProcessorPil")),
+    "idefics3": ("idefics3", "Idefics3ImageProcessorPil"),
+    "smolvlm": ("smolvlm", "SmolVLMImageProcessorPil"),
+}
+
+
+def processor_class(family: str) -> Any:
+    """The image processor of a family of models."""
+    folder, name = PROCESSORS[family]
+    try:
+        return getattr(import_module(f"transformers.models.{folder}.image_processing_pil_{folder}"), name)
+    except (ImportError, AttributeError) as error:
+        raise PodiumError(
+            f"Pictures of {family} models need transformers 5.17 or newer and Pillow: pip install 'podium-rl[vision]'."
+        ) from error
