@@ -17,6 +17,7 @@ from podium.worlds.patients import Cohort
 
 SMALLEST: dict[str, dict[str, int]] = {
     "debate-reward": {"patients": 30, "iterations": 1, "updates": 5, "tested": 30},
+    "gf-screen": {"iterations": 1, "tasks": 2, "eval_tasks": 2},
     "bs-iris": {"scans": 4, "updates": 2, "tested": 3, "clicks": 2},
 }
 
