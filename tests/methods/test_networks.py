@@ -56,7 +56,7 @@ def test_graph_grpo_learns_which_agents_should_talk(tmp_path: Path) -> None:
     assert min(result.metrics[-1]["acted"].values()) > 0
 
 
-@pytest.mark.parametrize("slug", ["debate-reward", "gf-screen", "graph-grpo", "mashost", "tp-grpo"])
+@pytest.mark.parametrize("slug", ["debate-reward", "earli", "gf-screen", "graph-grpo", "mashost", "tp-grpo"])
 def test_a_run_without_text_resumes_to_the_bit(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configure(slug, **FEW).replace(iterations=3, tasks=2)
     train(config, out=tmp_path / "whole")
