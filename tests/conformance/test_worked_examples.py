@@ -450,3 +450,15 @@ def test_gf_screen_credits_what_the_segmenter_finds() -> None:
     )
     assert close(found["advantages"], [1.09545, -0.73030, -0.73030, 1.09545, -0.73030])
     assert close(found["loss"], -0.0273152, to=1e-7)
+
+
+def test_earli_compares_the_lengths_of_tours() -> None:
+    inputs = {
+        "coordinates": [[0, 0], [0, 1], [1, 1], [1, 0]],
+        "demand": [0, 3, 3, 3],
+        "tours": [[1, 2, 3], [2, 1, 3], [1, 3, 2]],
+    }
+    found = results("earli", inputs, capacity=6, population=6, seeds=3)
+    assert close(found["cost"], [5.414214, 5.414214, 6.242641], to=1e-6)
+    assert found["population_order"] == [0, 1, 2]
+    assert close(found["advantage_mean_baseline"], [0.276142, 0.276142, -0.552285], to=1e-6)

@@ -59,7 +59,7 @@ def test_graph_grpo_learns_which_agents_should_talk(tmp_path: Path) -> None:
     assert min(result.metrics[-1]["acted"].values()) > 0
 
 
-@pytest.mark.parametrize("slug", ["debate-reward", "graph-grpo", "mashost", "tp-grpo"])
+@pytest.mark.parametrize("slug", ["debate-reward", "earli", "gf-screen", "graph-grpo", "mashost", "tp-grpo"])
 def test_a_run_without_text_resumes_to_the_bit(slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configure(slug, **FEW).replace(iterations=3, tasks=2)
     train(config, out=tmp_path / "whole")
@@ -100,7 +100,7 @@ def test_tp_grpo_learns_to_draw_what_is_asked_and_reports_show_it(tmp_path: Path
     assert '<img alt="picture of 8 x 8 pixels"' in write_report(tmp_path).read_text()
 
 
-@pytest.mark.parametrize("slug", ["debate-reward", "flow-grpo", "mashost", "tp-grpo", "vgpo"])
+@pytest.mark.parametrize("slug", ["flow-grpo", "gf-screen", "mashost", "tp-grpo", "vgpo"])
 def test_every_part_of_a_method_acts(slug: str, tmp_path: Path) -> None:
     result = podium.train(slug, out=tmp_path, iterations=2, tasks=2, **FEW)
     assert min(result.metrics[-1]["acted"].values()) > 0
@@ -195,3 +195,42 @@ def test_the_ratio_of_an_action_is_that_of_its_joint_probability() -> None:
     assert gradient.span_log_ratio(batch).tolist() == pytest.approx([0.1 - 0.2 + 0.3, 0.2])
     with pytest.raises(PodiumError, match="no spans of which a ratio could be joint"):
         PolicyGradient(joint=True)
+
+
+# -- debates and gates -------------------------------------------------------------------------------------------------
+
+
+def test_every_part_of_self_play_in_debates_acts(tmp_path: Path) -> None:
+    result = podium.train("debate-reward", out=tmp_path, iterations=2, tasks=2, **FEW)
+    acted = result.metrics[-1]["acted"]
+    assert min(count for part, count in acted.items() if part != "objective.clip") > 0  # ratios stay near 1 at first
+    assert "contradictions" not in result.metrics[-1]  # what one debater earns the other loses
+
+
+def crops(found: list[float], now: list[float]) -> Batch:
+    turns = [Turn([1], columns={"found": x, "lesion": x}) for x in found]
+    odds = {"token.now.log_odds": torch.tensor(now, dtype=torch.float64)}
+    batch = Batch.from_rollouts([Rollout(0, turns)], dtype=torch.float64)
+    return batch.with_columns({**odds, "token.old.log_odds": odds["token.now.log_odds"].clone()})
+
+
+def test_a_gate_that_has_not_moved_has_the_gradient_of_its_advantages() -> None:
+    """−A (1 − p) / N on the log-odds of keeping; where all rewards are equal only labels pull."""
+    method = methods.gf_screen(kl=0.0)
+    batch = crops([1.0, 0.0, 0.0, 0.0], [0.0, 0.5, -0.5, 1.0])
+    batch = batch.with_columns(method.advantage(batch))
+    odds = batch["token.now.log_odds"].requires_grad_()
+    surrogate, labels = method.objective
+    (gradient,) = torch.autograd.grad(surrogate(batch), odds)
+    a = torch.tensor([1.5, -0.5, -0.5, -0.5], dtype=torch.float64)
+    assert torch.allclose(gradient, -a * (1 - torch.sigmoid(odds)) / 4, atol=1e-6)
+    (pull,) = torch.autograd.grad(labels(batch), odds)
+    wanted = torch.tensor([1.0, 0.0, 0.0, 0.0], dtype=torch.float64)
+    assert torch.allclose(pull, 0.1 * (torch.sigmoid(odds) - wanted) / 4)
+    none = crops([0.0, 0.0], [0.3, -0.3])
+    assert method.advantage(none)["turn.advantage"].abs().max() == 0
+
+
+def test_without_labels_and_rewards_there_is_nothing_to_train() -> None:
+    with pytest.raises(PodiumError, match="labels"):
+        methods.gf_screen(labels=0.0, rewarded=False)

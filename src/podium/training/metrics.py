@@ -84,7 +84,7 @@ class Metrics:
             self._sum("failures", failures)
             self.failure = self.failure or next(f for f in batch["rollout.failure"] if f)
         # Right, and yet nothing was earned: the world's verdict and its rewards disagree. In a game of several agents
-        # one earns what another loses.
+        # the reward is the sum of what they earn, which says nothing of who has won.
         contradictions = int(((batch["rollout.correct"] > 0) & (batch["rollout.reward"] <= 0)).sum())
         if contradictions and "turn.agent" not in batch:
             self._sum("contradictions", contradictions)

@@ -35,6 +35,7 @@ from podium.worlds.mix import Mix
 from podium.worlds.opinions import Opinions
 from podium.worlds.picture import Codebook
 from podium.worlds.rewarding import reward_specs
+from podium.worlds.routes import Routes
 from podium.worlds.rules import Rules
 from podium.worlds.scans import Scans
 from podium.worlds.scenes import Scenes
@@ -59,7 +60,7 @@ EMBEDDED: dict[str, type[World]] = {
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
-        *(TeamWorld, Evidence, Scans, Drawing),
+        *(TeamWorld, Evidence, Scans, Routes, Drawing),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel | Verifiers]] = {

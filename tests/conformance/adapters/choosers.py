@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch.distributions import Bernoulli, Categorical
 
@@ -17,6 +18,7 @@ from podium.policy import Chooser
 from podium.policy.choose.chooser import ScoredSets
 from podium.protocols.option_set import LINKS, OptionRow, OptionSet, encode_set
 from podium.tables.justified import debate_bonus, judge_loss, justified_reward
+from podium.tables.tours import Routing, first_generation, population_order, tour_costs
 from podium.tables.voxel_gains import boundary_weight, label_entropy, likelier_labels, refined, rewards_to_go
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, credited, differentiate
@@ -149,3 +151,20 @@ def gf_screen(case: Case) -> dict[str, Any]:
     loss = surrogate.replace(ratio_limits=tuple(case.hyper["ratio_clamp"]))(by_crop)
     (gradient,) = torch.autograd.grad(loss, logits)
     return {"advantages": by_crop["turn.advantage"], "loss": loss, "grad_new_logits": gradient}
+
+
+@adapter("earli")
+def earli(case: Case) -> dict[str, Any]:
+    coordinates, demand = (np.array(case[name], dtype=float) for name in ("coordinates", "demand"))
+    routing = Routing(coordinates, demand, case.hyper["capacity"])
+    cost = tour_costs(routing, case["tours"])
+    rollouts = [Rollout(0, [Turn([1])], columns={"reward": -float(x)}) for x in cost]
+    batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
+    seeds = case["tours"][: case.hyper["seeds"]]
+    _, filled = first_generation(routing, seeds, case.hyper["population"], np.random.default_rng(0))
+    return {
+        "cost": cost.tolist(),
+        "advantage_mean_baseline": credited(methods.earli(), batch)["rollout.advantage"],
+        "population_order": population_order(cost).tolist(),
+        "random_fill": filled,
+    }

@@ -10,19 +10,27 @@ import torch
 
 import podium
 from podium.labs import LABS
+from podium.labs.experiments import earli
 from podium.labs.experiments.bs_iris import SIDE, clicked, dice
 from podium.labs.experiments.debate_reward import three_steps, weighted_value
 from podium.labs.trial import TrialFindings
+from podium.policy.choose.chooser import Chooser
 from podium.worlds.patients import Cohort
+from podium.worlds.routes import Routes
 
 SMALLEST: dict[str, dict[str, int]] = {
     "debate-reward": {"patients": 30, "iterations": 1, "updates": 5, "tested": 30},
+    "gf-screen": {"iterations": 1, "tasks": 2, "eval_tasks": 2},
+    "earli": {"iterations": 1, "tasks": 2, "instances": 1},
     "bs-iris": {"scans": 4, "updates": 2, "tested": 3, "clicks": 2},
 }
 
 
 @pytest.mark.parametrize("slug", SMALLEST)
-def test_a_trial_runs_and_has_a_verdict_and_a_picture(slug: str, tmp_path: Path) -> None:
+def test_a_trial_runs_and_has_a_verdict_and_a_picture(
+    slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(earli, "GRID", (0.01, 0.02, 0.03))
     found = podium.lab(slug, out=tmp_path, seeds=2, **SMALLEST[slug])
     assert isinstance(found, TrialFindings)
     assert {v.word for v in found.verdicts()} <= {"agrees", "does not agree", "undecided"}
@@ -69,3 +77,20 @@ def test_the_user_clicks_the_supervoxel_with_the_most_wrong_voxels_until_none_is
 def test_dice_by_hand() -> None:
     truth = torch.tensor([[True, True, False], [False, False, False]])
     assert dice(torch.tensor([[0.9, 0.1, 0.9], [0.0, 0.0, 0.0]]), truth).tolist() == [0.5, 1.0]
+
+
+# -- earli -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_builds_tours_that_can_be_driven_and_the_first_is_always_the_same() -> None:
+    routing = Routes(level=1).routing(0)
+    chooser = Chooser({"features": 16, "width": 8, "layers": 1, "heads": 1})
+    first, again = (earli.built(chooser, routing, 4, np.random.default_rng(seed)) for seed in (0, 1))
+    assert all(sorted(tour) == list(range(1, 11)) for tour in (*first, *again))
+    assert first[0] == again[0]
+    assert first[1:] != again[1:]
+
+
+def test_the_cost_at_a_budget_is_the_best_until_then() -> None:
+    trace = [(0.15, 5.0), (0.3, 4.0), (1.0, 3.0)]
+    assert earli.cost_at(trace).tolist() == [5.0, 5.0, 4.0, 4.0, 3.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podium.core.errors import PodiumError
 from podium.core.updates import Updates
 from podium.method import Home, Method, Protocol
 from podium.methods.catalogue import recipe
@@ -49,6 +50,8 @@ def gf_screen(
         limit: Advantages are held within ± this.
         mini_batches: Optimiser steps per batch.
     """
+    if not (rewarded or labels):
+        raise PodiumError("gf-screen needs labels > 0, or rewarded: nothing would train the gate.")
     surrogate = (GateSurrogate(clip=clip, kl=kl),) if rewarded else ()
     supervised = (GateLabels(coefficient=labels),) if labels else ()
     advantage = Normalize(of="turn.found", key=(), epsilon=floor, epsilon_at="floor", limit=limit, singleton="zero")
