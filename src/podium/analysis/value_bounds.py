@@ -1,8 +1,8 @@
 """The exact value of a language model in a world whose dynamics are known, bracketed from rollouts.
 
 The sampler says how likely every turn was, and the dynamics how likely what followed. So distinct turns need not be
-counted, they can be summed: V = Σ_turn p(turn) Σ_next P(next) (r + V(next)), over the turns that were seen. What was not
-seen is worth at least the lowest and at most the highest return that the world allows from there.
+counted, they can be summed: V = Σ_turn p(turn) Σ_next P(next) (r + V(next)), over the turns that were seen. What was
+not seen is worth at least the lowest and at most the highest return that the world allows from there.
 """
 
 from __future__ import annotations

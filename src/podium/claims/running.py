@@ -6,6 +6,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def run_claims(
 
     if run.jobs == 1:
         while not spent() and (todo := wanted()):
-            _kept(run, todo[0], lambda due=todo[0]: make(due), failed, progress)
+            _kept(run, todo[0], partial(make, todo[0]), failed, progress)
     else:
         with ProcessPoolExecutor(run.jobs, multiprocessing.get_context("spawn")) as pool:
             under_way: dict[Future[dict[str, Any]], Due] = {}
