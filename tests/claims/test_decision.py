@@ -60,13 +60,9 @@ def test_a_sequential_p_value_is_the_least_rate_that_rejects() -> None:
 
 def test_corrections_by_hand() -> None:
     """The example of Benjamini and Hochberg 1995: four of fifteen, and three by Holm's."""
-    p = dict(
-        enumerate(
-            (0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459)
-            + (0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000)
-        )
-    )
-    named = {str(k): v for k, v in p.items()}
+    first = (0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459)
+    p = (*first, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000)
+    named = {str(k): v for k, v in enumerate(p)}
     assert benjamini_hochberg(named) == {"0", "1", "2", "3"}
     assert holm(named) == {"0", "1", "2"}
     assert benjamini_hochberg({}) == holm({}) == set()

@@ -154,7 +154,7 @@ def test_a_torn_line_is_run_again_and_a_strange_one_is_named(tmp_path: Path) -> 
 def test_metrics_by_hand() -> None:
     one = {"curve": {"pass@1": [0.0, 0.5, 1.0, 1.0], "entropy": [4.0, 3.0, 2.0, 1.0]}}
     two = {"curve": {"pass@1": [0.0, 0.5, 0.5, 0.5], "entropy": [4.0, 2.0, 1.0, 0.5]}}
-    # Smoothed over five: pass@1 0, .25, .5, .625 and 0, .25, .333, .375; entropies 4, 3.5, 3, 2.5 and 4, 3, 2.33, 1.875.
+    # Smoothed: pass@1 0, .25, .5, .625 and 0, .25, .333, .375; entropies 4, 3.5, 3, 2.5 and 4, 3, 2.33, 1.875.
     assert at_equal(one, two, "pass@1", "entropy") == pytest.approx(3.0)
     assert at_equal(two, one, "pass@1", "entropy") == pytest.approx(1.875)
     assert reached([0.0, 0.5, 1.0, 1.0, 1.0], [1, 2, 3, 4, 5]) == 4

@@ -20,7 +20,7 @@ def example(context: int, chosen: int | None = None, cost: float = 0.0, chance: 
 
 
 def test_probabilities_are_those_of_vowpal_wabbit() -> None:
-    """The gaps of its costs are read off a twin with γ = 1, which has learned the same; γ grows with what was learned."""
+    """The gaps of its costs are read off a twin with γ = 1, which has learned the same; γ grows with that."""
     explores = vw.Workspace(f"--cb_explore_adf --squarecb --gamma_scale {SCALE} --gamma_exponent {EXPONENT} --quiet")
     twin = vw.Workspace("--cb_explore_adf --squarecb --gamma_scale 1 --gamma_exponent 0 --quiet")
     draw = np.random.default_rng(0)

@@ -1,8 +1,8 @@
 """The exact value of a language model in a world whose dynamics are known, bracketed from rollouts.
 
 The sampler says how likely every turn was, and the dynamics how likely what followed. So distinct turns need not be
-counted, they can be summed: V = Σ_turn p(turn) Σ_next P(next) (r + V(next)), over the turns that were seen. What was not
-seen is worth at least the lowest and at most the highest return that the world allows from there.
+counted, they can be summed: V = Σ_turn p(turn) Σ_next P(next) (r + V(next)), over the turns that were seen. What was
+not seen is worth at least the lowest and at most the highest return that the world allows from there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ValueBounds", "value_bounds"]
 
 @dataclass(frozen=True)
 class ValueBounds:
-    """low ≤ the value ≤ high, and the value if what was not seen is worth as much as what was."""
+    """low ≤ the value ≤ high, and the mean return of the rollouts, moved within the bounds."""
 
     value: float
     low: float
@@ -58,28 +58,29 @@ def value_bounds(rollouts: Sequence[Rollout], dynamics: Dynamics) -> ValueBounds
             here.edges[tuple(turn.ids), follows] = (weight, float(turn.columns["reward"]), after)
     highest, lowest = dynamics.optimal().max(2), -_negated(dynamics).optimal().max(2)  # [turn, state]
 
-    known: dict[int, ValueBounds] = {}  # many paths share a node
+    known: dict[int, tuple[float, float]] = {}  # many paths share a node
 
-    def bounds(at: _Node) -> ValueBounds:
+    def bounds(at: _Node) -> tuple[float, float]:
         if id(at) not in known:
             known[id(at)] = summed(at)
         return known[id(at)]
 
-    def summed(at: _Node) -> ValueBounds:
+    def summed(at: _Node) -> tuple[float, float]:
         seen = sum(weight for weight, _, _ in at.edges.values())
         scale = 1 / max(seen, 1.0)  # the sampler's rounding
         left = max(0.0, 1.0 - seen)
-        value = low = high = 0.0
+        low = high = 0.0
         for weight, reward, after in at.edges.values():
-            ahead = ValueBounds(0.0, 0.0, 0.0) if after is None else bounds(after)
-            value += weight * (reward + ahead.value)
-            low += scale * weight * (reward + ahead.low)
-            high += scale * weight * (reward + ahead.high)
+            least, most = (0.0, 0.0) if after is None else bounds(after)
+            low += scale * weight * (reward + least)
+            high += scale * weight * (reward + most)
         low += left * float(lowest[at.turn, at.state])
         high += left * float(highest[at.turn, at.state])
-        return ValueBounds(min(max(value / seen, low), high), low, high)
+        return low, high
 
-    return bounds(node(0, rollouts[0]))
+    low, high = bounds(node(0, rollouts[0]))
+    mean = float(np.mean([sum(float(turn.columns["reward"]) for turn in r.turns) for r in rollouts]))
+    return ValueBounds(min(max(mean, low), high), low, high)
 
 
 def _negated(dynamics: Dynamics) -> Dynamics:

@@ -64,8 +64,8 @@ def evidence(
     shares = tuple(n / looks[-1] for n in looks)
     x = np.asarray(differences[: reached[-1]], dtype=float)
     # A one-sided test in each direction spends half of α; p-values are doubled to be held against two-sided levels.
-    above = [min(1.0, 2 * one_sided_p(x[:n], null)) for n in reached]
-    below = [min(1.0, 2 * one_sided_p(-x[:n], -smallest)) for n in reached]
+    above = [min(1.0, 2 * one_sided_p(x[:n].tolist(), null)) for n in reached]
+    below = [min(1.0, 2 * one_sided_p((-x[:n]).tolist(), -smallest)) for n in reached]
     level = nominal_levels(shares, ALPHA)[len(reached) - 1]
     scale, freedom = float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1
     reach = float(student_t.isf(level / 2, freedom))

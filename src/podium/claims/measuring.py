@@ -81,8 +81,8 @@ def measured_run(cell: Cell, arm: MethodArm, seed: int, lr: float | None, measur
 
 
 def apartness(cell: Cell, arm: MethodArm, baseline: MethodArm, seed: int, lr: float, iterations: int) -> Record:
-    """The gate `active`: how far apart the arms' weights are, as a share of the update, until it is over 1 %, and in how
-    many iterations each part of the arm acted."""
+    """The gate `active`: how far apart the arms' weights are, as a share of the update, until it is over 1 %, and in
+    how many iterations each part of the arm acted."""
     if not baseline.trains:
         return {"distance": 1.0, "iterations": 0, "acted": {}}
     with closing(_built(cell, arm, seed, lr)) as one, closing(_built(cell, baseline, seed, lr)) as other:
@@ -94,7 +94,8 @@ def apartness(cell: Cell, arm: MethodArm, baseline: MethodArm, seed: int, lr: fl
                 break
             lines.append(iterate(one)[1])
             iterate(other)
-            distance = relative_distance(*(weight_vector(r.policy.parameters()) for r in (one, other)), start)
+            ends = [weight_vector(run.policy.parameters()) for run in (one, other)]
+            distance = relative_distance(ends[0], ends[1], start)
     acted = {name: list(counts) for name, counts in activity(lines).items()}
     return {"distance": _rounded(distance), "iterations": len(lines), "acted": acted}
 

@@ -15,12 +15,23 @@ HEADER = ("method", "claim", "cell", "metric", "verdict", "effect", "worst pair"
 
 INTRODUCTION = """# Claims
 
-What papers say of their methods, each held to one metric in one small world, against a baseline that differs by the mechanism alone. `podium claims page` writes this page from the results under `evidence/`, and `podium claims run SLUG` measures a claim or goes on with it. Claims are frozen before they are measured: their hashes stand in the last column, and those of earlier versions below.
+What papers say of their methods, each held to one metric in one small world, against a baseline that differs by the
+mechanism alone. `podium claims page` writes this page from the results under `evidence/`, and `podium claims run
+SLUG` measures a claim or goes on with it. Claims are frozen before they are measured: their hashes stand in the
+last column, and those of earlier versions below.
 
-- **Gates.** *inert*: within five iterations the weights of both arms are within 1 % of the update of each other, so there is nothing to measure. *insensitive*: the baseline does not show the phenomenon, or a positive control (imitation, an entropy bonus, more rollouts) does not move the metric, so that a null result would say nothing.
-- **Tuning.** Both arms get the best of four learning rates by held-out pass@1 on seeds that are not used again. Sensitivity is how far the worst of the four is below the best.
-- **Decision.** Pairs of runs share tasks, random numbers and the perturbation of the start. Looks at 8, 12 and 16 pairs spend 5 % (O'Brien–Fleming); verdicts are at a false discovery rate of 5 % over all claims that were measured, a star means that they survive Holm's correction. *shown*: the effect is above 0 (above minus the margin, for claims of no less); *refuted*: it is below the smallest that matters; else *not shown*, with the effect that so many pairs would find in four of five repetitions.
-- Effects of tokens, updates, lengths and entropies are differences of logarithms: 0.1 is about 10 %. Positive is what was claimed. The interval is that of the look at which measuring stopped.
+- **Gates.** *inert*: within five iterations the weights of both arms are within 1 % of the update of each other, so
+  there is nothing to measure. *insensitive*: the baseline does not show the phenomenon, or a positive control
+  (imitation, an entropy bonus, more rollouts) does not move the metric, so that a null result would say nothing.
+- **Tuning.** Both arms get the best of four learning rates by held-out pass@1 on seeds that are not used again.
+  Sensitivity is how far the worst of the four is below the best.
+- **Decision.** Pairs of runs share tasks, random numbers and the perturbation of the start. Looks at 8, 12 and 16
+  pairs spend 5 % (O'Brien–Fleming); verdicts are at a false discovery rate of 5 % over all claims that were
+  measured, a star means that they survive Holm's correction. *shown*: the effect is above 0 (above minus the
+  margin, for claims of no less); *refuted*: it is below the smallest that matters; else *not shown*, with the
+  effect that so many pairs would find in four of five repetitions.
+- Effects of tokens, updates, lengths and entropies are differences of logarithms: 0.1 is about 10 %. Positive is
+  what was claimed. The interval is that of the look at which measuring stopped.
 """
 
 

@@ -6,6 +6,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +69,18 @@ def run_claims(
 
     if run.jobs == 1:
         while not spent() and (todo := wanted()):
-            _kept(run, todo[0], lambda due=todo[0]: make(due), failed, progress)
+            _kept(run, todo[0], partial(make, todo[0]), failed, progress)
     else:
         with ProcessPoolExecutor(run.jobs, multiprocessing.get_context("spawn")) as pool:
             under_way: dict[Future[dict[str, Any]], Due] = {}
+            queue: list[Due] = []
             while True:
-                for due in [] if spent() else wanted():
-                    if len(under_way) >= run.jobs:
-                        break
-                    if due not in under_way.values():
-                        under_way[pool.submit(make, due)] = due
+                if not queue and not spent():  # what was due stays due: look again when all of it has begun
+                    begun_already = set(under_way.values())
+                    queue = [due for due in wanted() if due not in begun_already]
+                while queue and len(under_way) < run.jobs and not spent():
+                    due = queue.pop(0)
+                    under_way[pool.submit(make, due)] = due
                 if not under_way:
                     break
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:

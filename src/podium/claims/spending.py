@@ -1,7 +1,7 @@
 """Group-sequential tests: how much of an error rate each look at growing data may spend.
 
-Looks lie at shares t of all data. Under no effect the statistic √t Z is a Brownian motion at time t, and the bounds c of
-the looks are such that the probability of having crossed one of them by t is what the spending function allows
+Looks lie at shares t of all data. Under no effect the statistic √t Z is a Brownian motion at time t, and the bounds c
+of the looks are such that the probability of having crossed one of them by t is what the spending function allows
 (Lan & DeMets 1983). It is integrated from look to look (Armitage, McPherson & Rowe 1969).
 """
 
@@ -43,22 +43,25 @@ def critical_values(shares: tuple[float, ...], alpha: float, spend: Spending = o
     grid, density, spent, last = np.zeros(1), np.ones(1), 0.0, 0.0  # of the motion, where no bound has been crossed
     weight = np.ones(1)
     for share in shares:
-        step, allowed = np.sqrt(share - last), spend(share, alpha) - spent
-
-        def crossed(
-            c: float, grid: np.ndarray = grid, mass: np.ndarray = density * weight, t: float = share, s: float = step
-        ) -> float:
-            b = c * np.sqrt(t)
-            return float((mass * (norm.sf((b - grid) / s) + norm.cdf((-b - grid) / s))).sum())
-
-        bounds.append(float(brentq(lambda c: crossed(c) - allowed, 0.0, 12.0, xtol=1e-10)))
+        step = np.sqrt(share - last)
+        bounds.append(_bound(grid, density * weight, share, step, spend(share, alpha) - spent))
         edge = bounds[-1] * np.sqrt(share)
         new = np.linspace(-edge, edge, POINTS)
         kernel = norm.pdf((new[:, None] - grid[None, :]) / step) / step
         density, grid = kernel @ (density * weight), new
-        weight = np.full(POINTS, new[1] - new[0]) * _simpson()
+        weight = (new[1] - new[0]) * _simpson()
         spent, last = spend(share, alpha), share
     return tuple(bounds)
+
+
+def _bound(grid: np.ndarray, mass: np.ndarray, share: float, step: float, allowed: float) -> float:
+    """The bound that a motion with this mass at the look before crosses with the probability that is allowed."""
+
+    def crossed(c: float) -> float:
+        b = c * np.sqrt(share)
+        return float((mass * (norm.sf((b - grid) / step) + norm.cdf((-b - grid) / step))).sum())
+
+    return float(brentq(lambda c: crossed(c) - allowed, 0.0, 12.0, xtol=1e-10))
 
 
 def _simpson() -> np.ndarray:

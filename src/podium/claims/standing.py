@@ -148,7 +148,10 @@ def _tested(
     differences = [claim.sign * (metric_value(claim.metric, a, b) - metric_value(claim.metric, b, a)) for a, b in pairs]
     found = evidence(differences, claim.null, claim.bar, looks) if len(pairs) >= looks[0] else None
     if pairs:
-        shared |= {"cost": _cost(pairs), "collapses": tuple(sum(map(_collapsed, side)) for side in zip(*pairs))}
+        shared |= {
+            "cost": _cost(pairs),
+            "collapses": tuple(sum(map(_collapsed, side)) for side in zip(*pairs, strict=True)),
+        }
     if found is not None and settled(found, looks):
         return Standing(claim, "measured", found=found, **shared)
     upto = next(n for n in looks if n > (found.pairs if found else 0))

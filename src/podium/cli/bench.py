@@ -166,8 +166,8 @@ def selection(
 
     The estimates come from rollouts that the runs logged while they trained, whose probabilities are known exactly:
     importance sampling of whole rollouts and turn by turn, both self-normalised, and doubly robust. In worlds whose
-    dynamics are known (keydoor, lookup, carry) the true value is computed from the probabilities of fresh rollouts, and
-    lies within the bounds that are printed: more --samples narrow them.
+    dynamics are known (keydoor, lookup, carry) the probabilities of fresh rollouts bracket the exact value, and the
+    share of estimates that lie outside is printed, too: more --samples narrow the bounds.
     """
     from podium.sessions.checkpoint_selection import select_checkpoints
 
@@ -194,6 +194,7 @@ def selection(
     table(["checkpoint", "true", *exact, *found.estimates, "effective sample size"], rows)
     line()
     header = ["estimator", "normalised error", "rank correlation", f"regret@{k}", f"worst@{k}", f"SharpeRatio@{k}"]
+    header += ["outside the bounds"] if bounds else []
     table(header, [[name, *(f"{x:.3f}" for x in found.quality(name, k).values())] for name in found.estimates])
     line(f"{found.rollouts} logged rollouts, of mean reward {found.behaviour:.3f}.")
 

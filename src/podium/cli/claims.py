@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,7 +101,7 @@ def page(
     earlier = [
         (slug, old["number"], old["hash"], new["because"])
         for slug, entries in read_frozen().items()
-        for old, new in zip(entries, entries[1:], strict=False)
+        for old, new in pairwise(entries)
     ]
     atomic_text(out, claims_page([stand(claim, known) for claim in CLAIMS.values()], earlier))
     line(f"Page: {out}")

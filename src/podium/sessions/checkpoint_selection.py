@@ -47,7 +47,7 @@ class CheckpointSelection:
     """What estimators say of the candidates, and what these are worth."""
 
     candidates: tuple[str, ...]
-    true: Array  # [candidate] the exact value where it is bracketed, else the mean reward of fresh rollouts
+    true: Array  # [candidate] the mean reward of fresh rollouts, within the bounds
     behaviour: float  # the mean reward of the log
     estimates: Mapping[str, Array]  # by estimator, [candidate]
     sample_size: Array  # [candidate] how many rollouts of its own the log is worth
@@ -55,16 +55,21 @@ class CheckpointSelection:
     bounds: Array | None = None  # [candidate, 2] what the exact value lies between, where the dynamics are known
 
     def quality(self, estimator: str, k: int) -> dict[str, float]:
-        """How good an estimator is at choosing: error, rank correlation, and what its k best are worth."""
+        """How good an estimator is at choosing: error, rank correlation, what its k best are worth, and, where exact
+        bounds are known, the share of its estimates that cannot be right."""
         estimate = self.estimates[estimator]
         chosen = top_k(estimate, self.true, self.behaviour, max_k=k, clip=True)
         sharpe = chosen.sharpe_ratio[-1]
+        outside: dict[str, float] = {}
+        if self.bounds is not None:
+            outside["outside"] = float(((estimate < self.bounds[:, 0]) | (estimate > self.bounds[:, 1])).mean())
         return {
             "error": normalised_error(estimate, self.true),
             "rank": rank_correlation(estimate, self.true) if np.ptp(estimate) and np.ptp(self.true) else float("nan"),
             "regret": regret_at(estimate, self.true, k),
             "worst": chosen.worst[-1],
             "sharpe": float("nan") if sharpe is None else sharpe,
+            **outside,
         }
 
     def as_dict(self, k: int) -> dict[str, Any]:

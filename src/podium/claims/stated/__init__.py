@@ -1,8 +1,8 @@
 """The claims of the methods, by family."""
 
 from podium.claims.claim import MethodClaim
-from podium.claims.stated import base
+from podium.claims.stated import base, group
 
-CLAIMS: dict[str, MethodClaim] = {claim.slug: claim for family in (base,) for claim in family.CLAIMED}
+CLAIMS: dict[str, MethodClaim] = {claim.slug: claim for family in (base, group) for claim in family.CLAIMED}
 
 __all__ = ["CLAIMS"]

@@ -8,6 +8,7 @@ __all__ = [
     "E3",
     "E3_POOL16",
     "E3_SINGLE",
+    "E3_THREE",
     "E3_U8",
     "E3_U32",
     "E4",
@@ -26,6 +27,7 @@ POOL = 4096  # so many that seeds meet different tasks
 
 E3 = Cell("E3", "echo", 3, iterations=60, tasks=8, pool=POOL)
 E3_SINGLE = Cell("E3n1", "echo", 3, iterations=60, tasks=64, pool=POOL)
+E3_THREE = Cell("E3n3", "echo", 3, iterations=60, tasks=24, pool=POOL)
 E3_POOL16 = Cell("E3p16", "echo", 3, iterations=60, tasks=8, pool=16)
 E3_U8 = Cell("E3u8", "echo", 3, iterations=40, tasks=8, pool=POOL)
 E3_U32 = Cell("E3u32", "echo", 3, iterations=30, tasks=8, pool=POOL)

@@ -25,8 +25,8 @@ class JudgedRollouts(OfRollouts):
     what that took.
 
     Where verdicts are costly only a `share` of the rollouts is sent to the judge, each drawn by itself. The score of
-    one that is sent is then (score − (1 − share) · assumed) / share, and `assumed` that of the others: an unbiased estimate
-    of the judge's score, whose variance is least where `assumed` is close to it.
+    one that is sent is then (score − (1 − share) · assumed) / share, and `assumed` that of the others: an unbiased
+    estimate of the judge's score, whose variance is least where `assumed` is close to it.
     """
 
     judge: str | PairJudge = "world"  # world, or a judge that asks a role or a server
