@@ -50,7 +50,7 @@ class FlowPolicy(NetworkPolicy):
 
     def values(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
         before, after, sigma, dt, std = (batch[name].to(self.device, torch.float32) for name in STEP)
-        asked = torch.tensor([context[0] for context in batch["turn.train_context"]], device=self.device)
+        asked = torch.tensor([context[0] for context in batch["turn.train_context"]], device=batch.device)
         rows = batch.spread(asked, "turn", "token").to(self.device)
         v = self.model(before, sigma[:, None], rows)
         mean = step_mean(before, v, sigma[:, None], dt[:, None], std[:, None])

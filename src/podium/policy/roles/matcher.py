@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
-from podium.core.signal import Signal
 from podium.policy.network_policy import NetworkPolicy
 from podium.policy.policy import Ids
 from podium.protocols.pieces import ModelTokens, pieces_of
@@ -88,7 +87,5 @@ class Matcher(NetworkPolicy):
         padded = nn.functional.pad(ids, (0, self.settings["letters"] - ids.shape[1]))
         return towers.of_texts(padded)
 
-    def of_tokens(
-        self, batch: Batch, signals: Sequence[Signal], temperature: float, grad: bool
-    ) -> dict[Signal, Tensor]:
+    def values(self, batch: Batch, temperature: float) -> dict[str, Tensor]:
         raise PodiumError("A matcher writes nothing, so it cannot be the policy: name it as the source of a role.")
