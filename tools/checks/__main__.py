@@ -68,7 +68,7 @@ CHECKS: dict[str, dict[str, Command]] = {
             "runs/gpu-check",
         ),
         "homes": (PYTHON, "-m", "tools.checks.homes", "--processes", "14", "--device", "cuda"),
-        "probes": (PYTHON, "-m", "tools.checks.probes", "--processes", "14", "--device", "cuda"),
+        "probes": (PYTHON, "-m", "tools.checks.probes", "--presets", "--processes", "14", "--device", "cuda"),
         "decode": (PYTHON, "benchmarks/gpu.py", "decode"),
         "methods": (PYTHON, "benchmarks/gpu_step.py", "--sides", "methods", "--steps", "2"),
     },

@@ -159,6 +159,8 @@ def idle(name: str, rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """What has no effect and no excuse, in words."""
     for part, row in rows.items():
         if not excused(name, part):
+            if row["distance"] is None and part == PRESET:
+                continue  # its method cannot be trained at its home: they differ
             if row["distance"] is None:
                 yield f"{name}: without {part} it cannot be trained: {row['reason']}"
             elif row["distance"] <= 0.01:
