@@ -203,6 +203,9 @@ def test_what_cannot_be_fitted_is_refused(tmp_path: Path) -> None:
         fit_reward(data, out, estimator="dr")
     with pytest.raises(PodiumError, match="no estimator 'dpo'"):
         fit_reward(data, out, estimator="dpo")
+    for name, value in (("held_out", 2.0), ("lr", -1.0), ("steps", 0), ("lr", math.inf), ("held_out", math.nan)):
+        with pytest.raises(PodiumError, match=f"^{name} = {value:g} must "):
+            fit_reward(data, out, **{name: value})  # type: ignore[arg-type]
     same = [JudgedAnswer((("user", f"{i}"),), "a", (1.0,)) for i in range(100)]
     with pytest.raises(PodiumError, match="all known values of 'rating' are equal"):
         fit_reward(RewardData("here", tuple(same), names=("rating",)), out)
@@ -211,7 +214,7 @@ def test_what_cannot_be_fitted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PodiumError, match="nothing to like"):
         observe(RewardData("here", tuple(same), names=("rating",)), tmp_path / "x.jsonl")
     quiet = [JudgedAnswer((("user", f"{i}"),), "a", feedback=1.0 if i < 5 else math.nan) for i in range(100)]
-    with pytest.raises(PodiumError, match="feedback on . of the answers to train on: too few"):
+    with pytest.raises(PodiumError, match=r"feedback on \d of the answers to train on: too few"):
         fit_reward(RewardData("here", tuple(quiet)), out, estimator="dr")
     with pytest.raises(PodiumError, match="sum below 1"):
         fit_reward(read_file(clicks(tmp_path)), out, estimator="surrogate", noise=(0.6, 0.5))
@@ -257,6 +260,8 @@ def test_the_command_says_how_good_the_model_is_and_how_to_use_it(
     assert "ModelReward" in printed
     assert main(["rewards", "fit", file, "--out", out]) == 2
     assert "exists already" in capsys.readouterr().err
+    assert main(["rewards", "fit", file, "--level", "2", "--out", str(tmp_path / "new")]) == 2
+    assert "--level 2 is for a world, and" in capsys.readouterr().err
     assert main(["rewards", "observe", file, "--out", str(tmp_path / "o.jsonl")]) == 2
     assert "without a rating" in capsys.readouterr().err
     assert main(["rewards", "observe", file, "--noise", "a", "--out", str(tmp_path / "o.jsonl")]) == 2

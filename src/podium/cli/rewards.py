@@ -139,6 +139,8 @@ def _read(source: str, ratings: str, level: int | None, tasks: int) -> RewardDat
 
     names = tuple(name.strip() for name in ratings.split(",") if name.strip())
     path = Path(source)
+    if level is not None and path.exists():
+        raise PodiumError(f"--level {level} is for a world, and {source} is a file or a run: leave it out.")
     if path.is_file():
         return read_file(path, names)
     if path.is_dir():

@@ -84,8 +84,13 @@ def fit_reward(
     estimator = estimator or usual_estimator(data)
     if estimator not in ESTIMATORS:
         raise PodiumError(f"There is no estimator {estimator!r}. {nearest(estimator, ESTIMATORS)}")
-    if not 0 < held_out < 1 or steps < 1 or batch < 1 or not 0 < lr < math.inf:
-        raise PodiumError(f"held_out = {held_out} lies in (0, 1); steps, batch and lr = {lr} must be above 0.")
+    if not 0 < held_out < 1:
+        raise PodiumError(
+            f"held_out = {held_out:g} must lie between 0 and 1: it is the share of prompts to measure on."
+        )
+    for name, value in (("steps", steps), ("batch", batch), ("lr", lr)):
+        if not 0 < value < math.inf:
+            raise PodiumError(f"{name} = {value:g} must be above 0, and finite.")
     exact = "float32" if lora is None else dtype
     base = policies.load(model, dtype=exact, device=device, lora=None if lora is None else {"r": lora})
     texts = [_tokens(base, answer) for answer in data.answers]
