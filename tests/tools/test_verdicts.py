@@ -36,5 +36,5 @@ def test_nothing_begins_when_the_time_is_up(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_study_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="There is no lab 'policy-clif'. Did you mean 'policy-cliff'"):
+    with pytest.raises(SystemExit, match=r"There is no lab 'policy-clif'\. Did you mean 'policy-cliff'"):
         verdicts.main([str(tmp_path), "policy-clif"])
