@@ -106,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if study not in labs.LABS:
             raise SystemExit(f"There is no lab {study!r}. {nearest(study, labs.LABS)}")
     os.environ["OMP_NUM_THREADS"] = "1"
+    given.folder.mkdir(parents=True, exist_ok=True)
     jobs = [(study, seed) for seed in range(given.seeds) for study in given.studies]
     missing = [job for job in jobs if not mark(given.folder, job, "done").is_file()]
     print(f"{len(jobs) - len(missing)} of {len(jobs)} seeds are complete.", flush=True)

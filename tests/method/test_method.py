@@ -120,6 +120,7 @@ def test_set_changes_one_setting_by_its_path() -> None:
     [
         ("advntage.scale", "'advntage.scale' does not name a setting. Did you mean 'advantage'"),
         ("advantage", "'advantage' does not name a setting"),
+        ("draw.grammar", "Did you mean 'rollout.draw.grammar'?"),
         ("advantage.scael", "Normalize has no setting 'scael'. Did you mean 'scale'"),
         ("objective.PolicyGradient[7].clip.low", r"'objective' has no part 'PolicyGradient\[7\]'."),
         ("objective.PolicyGradent.clip", "'objective' has no part 'PolicyGradent'. Did you mean 'PolicyGradient'"),

@@ -161,9 +161,9 @@ class Method(Value):
         """
         head, _, rest = path.partition(".")
         if head not in self.field_names() or not rest:
-            raise PodiumError(
-                f"{path!r} does not name a setting. {nearest(head, STAGES)} Example: objective.KL.coefficient."
-            )
+            of_strategy = self.rollout is not None and head in self.rollout.field_names()
+            meant = f"Did you mean 'rollout.{path}'?" if of_strategy else nearest(head, STAGES)
+            raise PodiumError(f"{path!r} does not name a setting. {meant} Example: objective.KL.coefficient.")
         held = getattr(self, head)
         if not isinstance(held, tuple):
             return self.replace(**{head: _changed(held, rest, value, head)})

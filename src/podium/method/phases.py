@@ -140,7 +140,7 @@ class _InTurn(Method):
         """What is wrong with any of the methods, each by its name."""
         columns = tuple(columns)
         return [
-            Finding(finding.kind, f"{child.name}: {finding.message}")
+            Finding(finding.kind, f"{child.name}: {finding.message}" if child.name else finding.message)
             for child in self.children()
             for finding in child.check(columns, signals=signals, facts=facts)
         ]

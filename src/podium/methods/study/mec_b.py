@@ -24,5 +24,9 @@ entry(
     `podium.analysis.coupling` has the parts, with the moves of mass between two codes. `podium lab mec-b` plays the
     authors' 8 × 8 grid by a soft-optimal policy, against uniform quantisation at the same rate. The paper's second
     greedy coupling is not included; the message is one of 64 by default in place of 512.
+
+    `podium lab mec-b-text` hides bits in a language model's text by the same couplings, a token at a time; from Python
+    `podium.analysis.hidden_text` has `hidden_in`, `found_in` and `surplus`, by how much the text is more surprising
+    than the model's own.
     """,
 )

@@ -57,6 +57,9 @@ def carr(
     wrong one 0. GRPO's advantage; clip to [1 − 0.2, 1 + 0.28]; mean over tokens; tokens whose probability under
     trainer and sampler differs by more than a factor of 2 are masked; no KL penalty.
 
+    The mask is for samplers that compute otherwise than the trainer. Podium's own agree with it to rounding, where the
+    mask leaves every token.
+
     weight = 0 is GRPO on outcomes. A right answer without citations earns 0.7, more than any wrong one. The released
     code computes the normalised score and mixes in the plain one (`carr@release`). There, language models write the
     rubrics and judge; here the world knows the hops of its questions (`lookup` with `sources`).
