@@ -84,6 +84,15 @@ def cpu_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def settle(process: int) -> None:
+    """Wait until the server has loaded what X-rays need, which it does once, after it has started."""
+    seen = -1.0
+    while cpu_of(process) - seen > 0.02:
+        seen = cpu_of(process)
+        time.sleep(3)
+    print(f"server, CPU s to start and to load what X-rays need: {seen:.2f}")
+
+
 def trained(out: Path, iterations: int) -> float:
     """Train; the CPU seconds that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -132,6 +141,7 @@ def main() -> None:
             alone.append(trained(folder / "runs" / f"alone-{number}", given.iterations))
             with served(folder / "runs") as (reader, process, _):
                 reader.open()
+                settle(process)
                 stop, before, begun = threading.Event(), cpu_of(process), time.monotonic()
                 polling = threading.Thread(target=reader.follow, args=(stop,))
                 polling.start()
