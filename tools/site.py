@@ -2,7 +2,7 @@
 
 `make site` builds the site into .cache/site. Generated while it is built, so that they cannot go out of date: the
 reference of the command line (from its help), of a run's settings (from the fields and comments of `Config`), and the
-pages of the Python API (from docstrings, by mkdocstrings).
+pages of the Python API (from docstrings, by mkdocstrings). Formulas of the methods are typeset.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mkdocs.structure.files import File, Files
 from podium.cli.app import app
 from podium.docs.comments import field_comments
 from podium.training.config import Config, Optimizer
+from tools.formulas import typeset
 
 __all__ = ["api_page", "cli_page", "on_files", "on_page_markdown", "settings_page"]
 
@@ -59,7 +60,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         outside = not path.startswith("docs/")
         return text if outside and (ROOT / path).exists() else link[0]
 
-    return LINK.sub(replaced, markdown)
+    linked = LINK.sub(replaced, markdown)
+    return typeset(linked) if folder == "methods" else linked
 
 
 def cli_page() -> str:

@@ -93,7 +93,9 @@ class ReplayedMethod:
         if grad and any(s.level != "token" for s in now_signals(terms)):
             raise PodiumError("its objective reads more than tokens, so that its gradient is not compared")
         batch = trainer.provide(batch, signals_before_updates(method, live))
-        batch = trainer.provide(batch.without([NOW]), [NOW, *now_signals([*live, *terms])])
+        known = not self.moved and OLD in batch  # the policy that sampled is the current one: nothing to compute
+        batch = batch.with_columns({NOW: batch[OLD]}) if known else batch.without([NOW])
+        batch = trainer.provide(batch, [NOW, *now_signals([*live, *terms])])
         for signal in (NOW, *(s for s in now_signals([*live, *terms]) if not s.role)):
             old = Signal(signal.name, of="old", level=signal.level, **dict(signal.settings))
             batch = batch if old in batch else batch.with_columns({old: batch[signal]})

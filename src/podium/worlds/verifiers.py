@@ -55,6 +55,7 @@ class Verifiers(World):
     isolation = "thread"
     max_tokens = 512
     act_limit_s = 120.0
+    margin_s = 150.0  # it keeps the limit itself, for the answer and again for the rubric
     provides = ("rollout.correct", "rollout.answer", "turn.reward", "turn.action")
 
     task_name: str = ""  # the part after the colon

@@ -9,7 +9,7 @@ from podium.analysis.health.rule import Verdict, rule
 
 __all__ = ["MEMORISED", "NOISY_EVALUATION", "REWARD_HACKING", "tasks_needed"]
 
-WORTH_KNOWING = 0.05  # a difference in pass@1 that an evaluation should be able to show
+WORTH_KNOWING = 0.05  # a difference in pass@1 that people take for one
 
 
 def tasks_needed(tasks: int, half_width: float, difference: float) -> int:
@@ -53,7 +53,7 @@ def MEMORISED(course: Course) -> Verdict:
     return seen, f"{course.again('pool=null')} (more distinct tasks; with a file of data, more rows)"
 
 
-@rule("noisy-evaluation", "Before and after cannot be told apart: any difference that is read off is noise.", least=3)
+@rule("noisy-evaluation", "Held-out pass@1 has changed visibly, and chance alone changes it as much.", least=3)
 def NOISY_EVALUATION(course: Course) -> Verdict:
     measured = course.evaluations
     if len(measured) < 2 or not course.ended:
@@ -62,10 +62,9 @@ def NOISY_EVALUATION(course: Course) -> Verdict:
     difference = last["eval.pass@1"] - first["eval.pass@1"]
     halves = [(m["eval.pass@1.high"] - m["eval.pass@1.low"]) / 2 for m in (first, last)]
     error, tasks = math.hypot(*halves), course.setting.eval_tasks
-    if abs(difference) >= error or error <= WORTH_KNOWING:
+    if not WORTH_KNOWING <= abs(difference) < error:  # a smaller change is not read as one
         return None
-    wanted = max(abs(difference), WORTH_KNOWING)
-    needed = tasks_needed(tasks, error / math.sqrt(2), wanted)
+    needed = tasks_needed(tasks, error / math.sqrt(2), abs(difference))
     changed = f"Held-out pass@1 changed by {difference:+.3f} ± {error:.3f} ({tasks} tasks)"
-    seen = f"{changed}: a change of {wanted:.2f} would take {needed:,} tasks."
+    seen = f"{changed}: {needed:,} tasks would tell whether it has."
     return seen, f"podium eval {course.setting.run} --compare --tasks {needed}"

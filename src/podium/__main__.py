@@ -1,0 +1,6 @@
+"""`python -m podium` is `podium`."""
+
+from podium.cli import run
+
+if __name__ == "__main__":
+    run()
