@@ -142,7 +142,7 @@ def test_layout_is_not_arithmetic(text: str) -> None:
 TABLES = {
     **{"squarecb": 6, "one-sided-feedback": 5, "groupwise-regret": 3, "adaptive-equitable-sampling": 3},
     **{"action-grouping": 5, "aranyani": 5, "distraction-fairness": 5, "pid-federated-fairness": 5},
-    **{"llm-tabular-fairness": 5, "sharpe-ratio-at-k": 4, "sqirl": 5, "ota": 5, "a2pr": 3},
+    **{"llm-tabular-fairness": 5, "sharpe-ratio-at-k": 4, "sqirl": 5, "ota": 5, "a2pr": 3, "vig-bias": 5},
 }
 # Cases of what no method value holds, and why.
 WITHOUT_RECIPE = {

@@ -11,7 +11,7 @@ from podium.sessions.adapt import adapt
 from podium.sessions.train import configure
 from podium.training.build import build_run
 from podium.training.loop import iterate
-from podium.training.snapshot import Snapshot
+from podium.training.snapshot import RunSnapshot
 
 NOISY = {"world": "digits", "world_settings": {"level": 1, "shift": "noise", "strength": 0.4}, "model": "podium/tiny2"}
 
@@ -19,9 +19,9 @@ NOISY = {"world": "digits", "world_settings": {"level": 1, "shift": "noise", "st
 def test_a_snapshot_brings_everything_back_bit_for_bit():
     run = build_run(configure(methods.rlcf(views=2, share=0.5), tasks=1, iterations=3, pool=1, eval_every=0, **NOISY))
     iterate(run)
-    state = Snapshot.of(run)
+    state = RunSnapshot.of(run)
     iterate(run)
-    once = Snapshot.of(run)
+    once = RunSnapshot.of(run)
     assert not state.holds(run)
     state.restore(run)
     assert state.holds(run)

@@ -24,7 +24,7 @@ from podium.training.build import build_run
 from podium.training.config import Config
 from podium.training.loop import iterate
 from podium.training.run import Run
-from podium.training.snapshot import Snapshot
+from podium.training.snapshot import RunSnapshot
 from podium.training.tasks import Tasks
 
 __all__ = ["Adapted", "AdaptedTask", "adapt"]
@@ -99,7 +99,7 @@ def adapt(
         size = run.world.size("test")
         if size is not None and first >= size:
             raise PodiumError(f"The world has {size} held-out tasks: none is left from number {first} on.")
-        start, found = Snapshot.of(run), []
+        start, found = RunSnapshot.of(run), []
         for number in range(first, first + tasks if size is None else min(first + tasks, size)):
             found.append(_adapted(run, task_of(run.world, number, "test"), number, steps, start))
             if progress is not None:
@@ -107,7 +107,7 @@ def adapt(
         return Adapted(tuple(found))
 
 
-def _adapted(run: Run, task: Task, number: int, steps: int, start: Snapshot) -> AdaptedTask:
+def _adapted(run: Run, task: Task, number: int, steps: int, start: RunSnapshot) -> AdaptedTask:
     before = _answer(run, task, number)
     run.tasks = _OneTask(run, task)
     try:

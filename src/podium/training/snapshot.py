@@ -14,11 +14,11 @@ from podium.core.memory import State
 from podium.policy import Policy
 from podium.training.run import Run
 
-__all__ = ["Snapshot"]
+__all__ = ["RunSnapshot"]
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class RunSnapshot:
     """What an iteration changes, as it was."""
 
     weights: Mapping[str, Mapping[str, Tensor]]  # by role: learners, and roles that follow one

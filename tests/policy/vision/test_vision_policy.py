@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 
 from podium import policy
 from podium.core.errors import PodiumError
-from podium.policy.vision.picture_ids import FIRST, ids_of, in_order, number_of, split_of
+from podium.policy.vision.picture_ids import FIRST, ids_of, in_order, picture_number, split_of
 from podium.protocols.pieces import Dialogue, ModelTokens, Picture, Pieces
 from podium.protocols.sampling import Generate, Sampling
 from podium.sampler.local import LocalSampler
@@ -129,9 +129,9 @@ def test_gradients_reach_the_vision_tower(seeing):
 
 def test_observations_and_dialogues_hold_pictures(seeing):
     follow = seeing.follow_up(Pieces("closer: ", LARGE))
-    assert in_order(follow) == [number_of(LARGE.data)]
+    assert in_order(follow) == [picture_number(LARGE.data)]
     dialogue = Dialogue(("system", "be short"), ("user", Pieces(SMALL, "what?")))
-    assert in_order(seeing.encode([{"role": "user", "content": dialogue}])) == [number_of(SMALL.data)]
+    assert in_order(seeing.encode([{"role": "user", "content": dialogue}])) == [picture_number(SMALL.data)]
     assert "what is it?" in seeing.text(contexts(seeing)[0])
 
 
@@ -145,7 +145,7 @@ def test_a_saved_model_sees_the_same(seeing, tmp_path):
 
 
 def test_ids_of_pictures_say_which_and_where():
-    number = number_of(b"a picture")
+    number = picture_number(b"a picture")
     ids = ids_of(number, 3)
     assert [split_of(i) for i in ids] == [(number, 0), (number, 1), (number, 2)]
     assert all(FIRST <= i < 1 << 63 for i in ids)
@@ -190,6 +190,14 @@ def test_a_template_that_takes_parts_gets_parts(models, tmp_path):
     model.save(tmp_path)
     again = policy.load(str(tmp_path))
     assert again.text(asked(again, "which colour?")) == "User: which colour?\nAssistant:"
-    assert in_order(asked(again, "which colour? ", SMALL)) == [number_of(SMALL.data)]
+    assert in_order(asked(again, "which colour? ", SMALL)) == [picture_number(SMALL.data)]
     assert again.follow_up("and now?") == again.follow_up("and now?", ended=True)
     assert "and now?" in again.text(again.follow_up("and now?"))
+
+
+def test_a_placeholder_that_the_model_writes_is_no_picture(seeing):
+    own = seeing.kind.placeholder
+    for context in (contexts(seeing)[0], contexts(seeing)[2]):  # with a picture and without
+        with_it, with_end = seeing.score([context] * 2, [(own, 9), (seeing.end_ids[0], 9)])
+        assert torch.isfinite(with_it).all()
+        assert torch.equal(with_it[1], with_end[1])

@@ -21,7 +21,7 @@ ALL = 1_000_000  # more options than any task has
     summary="Test-time adaptation of one input at a time: a frozen CLIP-like model scores the likeliest answers.",
     citation="Zhao et al. 2024, Test-Time Adaptation with CLIP Reward for Zero-Shot Generalization in Vision-Language "
     "Models, ICLR 2024, https://arxiv.org/abs/2305.18010, code: https://github.com/mzhaoshuai/RLCF",
-    tags=("test-time training", "label-free", "vision", "multimodal", "CLIP reward", "episodic adaptation"),
+    tags=("test-time training", "label-free", "vision", "multimodal", "clip", "episodic adaptation"),
     protocol=Protocol(
         model="CLIP-ViT-B/16",
         lr=7e-3,

@@ -11,7 +11,7 @@ entry(
     "https://arxiv.org/abs/2407.01996, code: https://github.com/badrmarani/vig-bias-eccv",
     kind="study",
     run="podium lab vig-bias",
-    tags=("bias", "slice discovery", "saliency", "worst group", "group DRO", "vision"),
+    tags=("bias", "slice discovery", "saliency", "worst group", "group dro", "vision"),
     notes="""
     Grounding: x · [heat ≥ its τ-quantile over the picture], τ = 0.7 keeps the top 30 %; τ = 0 is the plain method.
     Slices: DOMINO's mixture over embedding, label and prediction; with a covariance of predictions in their place,

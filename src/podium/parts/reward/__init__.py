@@ -34,7 +34,7 @@ from podium.parts.reward.log_ratio import LogRatio
 from podium.parts.reward.magnify import MagnifySuccess
 from podium.parts.reward.meta_reasoning import MetaReasoning
 from podium.parts.reward.model import ModelReward
-from podium.parts.reward.options import OptionCertainty, SimilarityReward
+from podium.parts.reward.option_similarity import OptionCertainty, SimilarityReward
 from podium.parts.reward.override import OverrideReward, SignedReward
 from podium.parts.reward.penalty import SequenceKL, TokenReward
 from podium.parts.reward.phase import PhaseEntropy

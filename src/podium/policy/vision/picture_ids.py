@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 
 from podium.core.errors import PodiumError
 
-__all__ = ["FIRST", "ids_of", "in_order", "number_of", "plain", "split_of"]
+__all__ = ["FIRST", "ids_of", "in_order", "picture_number", "with_placeholder", "split_of"]
 
 FIRST = 1 << 62  # the lowest id of a picture
 PLACES = 14  # bits for the place within a picture
 HASH = 48  # bits of the picture's digest
 
 
-def number_of(data: bytes) -> int:
+def picture_number(data: bytes) -> int:
     """The number of a picture, from its bytes."""
     return int.from_bytes(hashlib.sha256(data).digest()[: HASH // 8], "big")
 
@@ -36,7 +36,7 @@ def split_of(token: int) -> tuple[int, int]:
     return (token & (FIRST - 1)) >> PLACES, token & ((1 << PLACES) - 1)
 
 
-def plain(ids: Iterable[int], stand_in: int) -> list[int]:
+def with_placeholder(ids: Iterable[int], stand_in: int) -> list[int]:
     """The ids with that of the model's own placeholder in place of those of pictures."""
     return [stand_in if i >= FIRST else i for i in ids]
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from podium.core.errors import PodiumError
 from podium.policy.policy import Ids, Policy
-from podium.policy.vision.picture_ids import FIRST, ids_of, in_order, number_of, plain
+from podium.policy.vision.picture_ids import FIRST, ids_of, in_order, picture_number, with_placeholder
 from podium.policy.vision.seen import FAMILIES, Seen
 from podium.protocols.pieces import Dialogue, ModelTokens, Picture, Piece, Pieces, pieces_of
 from podium.store.pictures import open_picture
@@ -55,10 +55,10 @@ class VisionPolicy(Policy):
         return super().follow_up(self._with_ids(observation), ended)
 
     def text(self, ids: Sequence[int]) -> str:
-        return super().text(plain(ids, self.kind.placeholder))
+        return super().text(with_placeholder(ids, self.kind.placeholder))
 
     def read(self, ids: Sequence[int], known: str | None = None) -> tuple[str, list[int]]:
-        return super().read(plain(ids, self.kind.placeholder), known)
+        return super().read(with_placeholder(ids, self.kind.placeholder), known)
 
     def _with_ids(self, content: str) -> str:
         """The text with ids in place of its pictures."""
@@ -71,7 +71,7 @@ class VisionPolicy(Policy):
 
     def _ids_for(self, picture: Picture) -> Piece:
         data = picture.read()
-        number = number_of(data)
+        number = picture_number(data)
         SHOWN.setdefault(number, (str(picture), data))
         seen, placeholder = self._seen(number), self.kind.placeholder
         own = iter(ids_of(number, seen.ids.count(placeholder)))
@@ -100,7 +100,9 @@ class VisionPolicy(Policy):
     def inputs(self, ids: Tensor, mask: Tensor, position: Tensor | None = None) -> dict[str, Tensor]:
         """What the model's own forward pass takes: the text with the model's placeholders, and the pictures."""
         found = in_order_of_rows(ids)
-        texts = torch.where(ids >= FIRST, self.kind.placeholder, ids)
+        # A placeholder that the model has written itself stands for no picture: it is read as the end of a turn.
+        written = ids == self.kind.placeholder
+        texts = torch.where(ids >= FIRST, self.kind.placeholder, ids.masked_fill(written, self.end_ids[0]))
         given = super().inputs(texts, mask, position)
         if not any(found):
             return given
