@@ -62,3 +62,10 @@ def test_what_is_no_choice_keeps_the_crop_and_is_marked() -> None:
     assert last.info["kept"] == 0.5
     with pytest.raises(PodiumError, match="shown"):
         worlds.get("scans", shown=0)
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_some_lesions_are_found_at_every_level(level: int) -> None:
+    world = worlds.get("scans", level=level)
+    found = [max(world.task(n).data["shared"]) > 0 for n in range(20)]
+    assert 0.2 < mean(found) < 1

@@ -22,6 +22,7 @@ __all__ = ["Evidence", "Revealing", "argued_set", "verdict"]
 
 ARGUMENTS = {1: 4, 2: 6}  # by level
 FIRST, SECOND = "proponent", "opponent"
+SEAT = "seat"  # of the method: who plays it is up to the strategy
 GRID = 4  # a measurement is told by its row and column in a grid of so many columns
 # Where the numbers of a row are.
 VALUE, REVEALED, OWN = 7, 8, 9
@@ -79,9 +80,9 @@ class Evidence(World):
 
     Which decision the first debater, the proponent, defends and who begins is drawn for each task. `rollout.correct`
     says whether the proponent has won, `rollout.agrees` whether the judge says the same as it would of all the
-    evidence. In held-out tasks the world plays the opponent by the rule `tested`, so that they measure strength; empty:
-    both are seats of the method, as in training. The patients are simulated, and the judge is a network that is fitted
-    to decisions of a simulated clinician when it is first asked.
+    evidence. In held-out tasks the world plays the opponent by the rule `tested`, so that they measure strength; with
+    `seat` both are played by the method, as in training. The patients are simulated, and the judge is a network that is
+    fitted to decisions of a simulated clinician when it is first asked.
     """
 
     name = "evidence"
@@ -100,17 +101,17 @@ class Evidence(World):
     )
     blank: ClassVar[Mapping[str, Any]] = {"valid": False, "agrees": False}
 
-    rival: str = ""  # random or greedy: who plays the opponent in training; empty: a seat of the method
+    rival: str = SEAT  # who plays the opponent in training: random, greedy, or a seat of the method
     tested: str = "random"  # the same in held-out tasks
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for dial in ("rival", "tested"):
-            one_of(self, dial, ("", *self.players))
+            one_of(self, dial, (SEAT, *self.players))
 
     def task(self, index: int, split: str = "train") -> Task:
         against = self.tested if split == "test" else self.rival
-        key = task_key(f"{self.name}-{self.level}" + (f"-{against}" if against else ""), split, index)
+        key = task_key(f"{self.name}-{self.level}" + ("" if against == SEAT else f"-{against}"), split, index)
         draw = np.random.default_rng(Random(f"evidence/{split}/{index}").getrandbits(64))
         state = admitted(1, draw)[0].round(2)
         chosen = int(draw.choice(ACTIONS, p=clinician(state)))

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from podium.core.errors import within
+from podium.core.errors import PodiumError, within
 from podium.protocols.context import Latest
 from podium.protocols.option_set import EACH, OptionRow, OptionSet, choice_of
 from podium.protocols.world import Episode, Feedback, Task, World
 from podium.worlds.puzzle import task_key
-from podium.worlds.volumes import Volume, blurred, lesion_scan
+from podium.worlds.volumes import Scan, Volume, blurred, lesion_scan
 
 __all__ = ["CROPS", "Scans", "crops_of", "focus", "glances"]
 
@@ -26,6 +26,7 @@ SIDE, CROP = 24, 8
 CROPS = (SIDE // CROP) ** 3
 CONTRAST = {1: 2.0, 2: 1.7}  # of lesions and vessels, by level
 KNOWN, UPDATES, BATCH, RATE = 80, 240, 24, 1e-2  # scans and steps of the network that segments
+ATTEMPTS = 5  # at a network that marks lesions
 ENOUGH = 1 / 3  # of the crops: who keeps more does not screen
 
 
@@ -62,9 +63,20 @@ def focus(level: int) -> nn.Sequential:
         grey.append(crops_of(scan.grey))
         truth.append(crops_of(scan.truth))
     crops, labels = (torch.as_tensor(np.concatenate(x)).float() for x in (grey, truth))
+    ill = labels.flatten(1).sum(1) > 0
+    for attempt in range(ATTEMPTS):
+        network = _fitted(crops, labels, level + 100 * attempt, draw)
+        marked = network(crops[ill, None])[:, 0] > 0
+        if bool((marked & (labels[ill] > 0)).any()):  # else it has learned to mark nothing
+            return network.eval()
+    raise PodiumError(f"scans: no network learned to segment the lesions of level {level} in {ATTEMPTS} attempts.")
+
+
+def _fitted(crops: Tensor, labels: Tensor, seed: int, draw: np.random.Generator) -> nn.Sequential:
+    """One attempt; half of the crops of each step have a lesion."""
     ill, well = (np.flatnonzero(labels.flatten(1).sum(1).numpy() > 0), np.arange(len(labels)))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(level)
+        torch.manual_seed(seed)
         network = nn.Sequential(
             *(nn.Conv3d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv3d(8, 8, 3, padding=1), nn.ReLU()),
             nn.Conv3d(8, 1, 1),
@@ -76,13 +88,22 @@ def focus(level: int) -> nn.Sequential:
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
-    return network.eval()
+    return network
 
 
 def _segmented(grey: Volume, level: int) -> NDArray[np.bool_]:
     with torch.no_grad():
         found: Tensor = focus(level)(torch.as_tensor(crops_of(grey)).float()[:, None])[:, 0] > 0
     return np.asarray(found.numpy())
+
+
+def _drawn(draw: np.random.Generator, level: int) -> tuple[Scan, NDArray[np.bool_], NDArray[np.bool_]]:
+    """A scan with the mask and the truth of its crops; one in which no lesion would be found is drawn anew."""
+    while True:
+        scan = lesion_scan(draw, SIDE, CONTRAST[level])
+        mask, truth = _segmented(scan.grey, level), crops_of(scan.truth)
+        if (mask & truth).any() or not truth.any():
+            return scan, mask, truth
 
 
 @dataclass(frozen=True)
@@ -103,7 +124,8 @@ class Scans(World):
     marks one of them: all crops are tried in training, whatever was decided. The reward is the Dice score of all that
     is marked in the crops that were kept; 1 where nothing is and nothing should be. `rollout.kept` is the share of
     crops that were kept, `rollout.false` counts marked voxels without lesion. It is `correct` to keep all crops with a
-    lesion that would be found, and no more than a third of all. The network is fitted when it is first asked.
+    lesion that would be found, no more than a third of all, and a score above 0. The network is fitted when it is first
+    asked; scans whose lesions it would miss altogether are left out.
     """
 
     name = "scans"
@@ -129,8 +151,7 @@ class Scans(World):
         few = split == "train" and self.shown < CROPS
         key = task_key(f"{self.name}-{self.level}" + (f"-{self.shown}" if few else ""), split, index)
         draw = np.random.default_rng(Random(f"scans/{self.level}/{split}/{index}").getrandbits(64))
-        scan = lesion_scan(draw, SIDE, CONTRAST[self.level])
-        mask, truth = _segmented(scan.grey, self.level), crops_of(scan.truth)
+        scan, mask, truth = _drawn(draw, self.level)
         order = draw.permutation(CROPS)[: self.shown] if few else np.arange(CROPS)
         data = {
             "glance": glances(scan.grey)[order].round(3).tolist(),
@@ -191,8 +212,9 @@ class _Screening(Episode):
         share = sum(self.kept) / len(self.kept)
         missed = any(x > 0 and not kept for x, kept in zip(crops.shared, self.kept, strict=True))
         most = max(ENOUGH, sum(x > 0 for x in crops.shared) / len(self.kept))
-        return (2 * shared / sizes if sizes else 1.0), {
-            "correct": not missed and share <= most,
+        dice = 2 * shared / sizes if sizes else 1.0
+        return dice, {
+            "correct": not missed and share <= most and dice > 0,
             "answer": f"{sum(self.kept)} kept",
             "kept": share,
             "false": float(marked - shared),

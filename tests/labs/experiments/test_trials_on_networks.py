@@ -92,5 +92,5 @@ def test_a_policy_builds_tours_that_can_be_driven_and_the_first_is_always_the_sa
 
 
 def test_the_cost_at_a_budget_is_the_best_until_then() -> None:
-    trace = [(0.15, 5.0), (0.3, 4.0), (1.0, 3.0)]
+    trace = [(0.3, 5.0), (0.6, 4.0), (2.0, 3.0)]
     assert earli.cost_at(trace).tolist() == [5.0, 5.0, 4.0, 4.0, 3.0]

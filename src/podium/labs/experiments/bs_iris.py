@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -182,7 +182,7 @@ def _unanswered(seed: int, size: RefiningSize) -> Mapping[str, Array]:
     return _tried(_wards(seed, size)[1], lambda p, hints: p, size.clicks)
 
 
-def _tried(ward: _Ward, answer, clicks: int) -> Mapping[str, Array]:  # type: ignore[no-untyped-def]
+def _tried(ward: _Ward, answer: Callable[[Tensor, Tensor], Tensor], clicks: int) -> Mapping[str, Array]:
     """Dice of new scans after each click of a user who sees the map."""
     p, hints, curve = ward.start, torch.zeros(len(ward.start), 2, *ward.start.shape[1:]), [dice(ward.start, ward.truth)]
     with torch.no_grad():

@@ -22,9 +22,9 @@ from podium.worlds.routes import Routes, nearest_first, node_numbers
 
 __all__ = ["STUDY", "RouteSize", "built", "cost_at"]
 
-LEVEL = 2
+TRAINED, TESTED = 2, 3  # levels: up to 20 customers, and 50, which take the search alone seconds
 K = 8  # routes of the policy: the likeliest, and seven drawn ones
-GRID = (0.1, 0.2, 0.4, 0.8, 1.6)  # CPU seconds, of the policy and the search together
+GRID = (0.2, 0.4, 0.8, 1.6, 3.2)  # CPU seconds, of the policy and the search together
 EARLY = Quantity("early", f"cost after {GRID[0]:g} s")
 MIDDLE = Quantity("middle", f"cost after {GRID[2]:g} s")
 LATE = Quantity("late", f"cost after {GRID[-1]:g} s")
@@ -77,7 +77,7 @@ def cost_at(trace: list[tuple[float, float]]) -> NDArray[np.float64]:
 @cache
 def _policy(seed: int, size: RouteSize) -> Chooser:
     """A policy trained on instances of 10 to 20 customers, anywhere in the square."""
-    settings = {"iterations": size.iterations, "tasks": size.tasks, "level": LEVEL, "mixed": True}
+    settings = {"iterations": size.iterations, "tasks": size.tasks, "level": TRAINED, "mixed": True}
     with trained_run(get("earli"), seed, world="routes", model="podium/chooser", **settings) as run:
         assert isinstance(run.policy, Chooser)
         return run.policy
@@ -87,7 +87,7 @@ def _searched(start: str, seed: int, size: RouteSize) -> Mapping[str, Array]:
     """The best cost over time, on held-out instances anywhere in the square and in clusters."""
     found = {}
     for clustered in (False, True):
-        world = Routes(level=LEVEL, clustered=clustered)
+        world = Routes(level=TESTED, clustered=clustered)
         rows = []
         for number in range(size.instances):
             routing, draw = world.routing(number, "test"), np.random.default_rng((seed, number))
