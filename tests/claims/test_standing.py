@@ -77,7 +77,7 @@ def fill(results: Results, due: tuple[Due, ...], value: dict[MethodArm, float], 
         noise = np.random.default_rng([item.key.seed, len(item.arm.text())]).normal(0, 0.001)
         best = 0.01 if item.key.lr == RATES[1] else 0.0
         rate = value.get(item.arm, 0.1) + seed_effect * (item.key.seed % 3) + noise + best
-        results.add(item.cell, item.arm, item.key, record(rate))
+        results.add(item.cell, item.arm, item.key, record(rate, rate_noise=1e-5))
 
 
 def advanced(results: Results, value: dict[MethodArm, float]) -> list[Standing]:
@@ -95,6 +95,8 @@ def test_a_claim_passes_its_gates_is_tuned_and_tested_until_it_is_settled(tmp_pa
     last = passed[-1]
     assert last.rates == (RATES[1], RATES[1])
     assert last.sensitivity == pytest.approx(0.01)
+    assert last.noise is not None
+    assert last.noise > 0
     assert last.found is not None
     assert last.found.pairs == 8  # a clear effect ends at the first look
     assert last.found.mean == pytest.approx(0.2, abs=0.005)

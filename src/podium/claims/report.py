@@ -57,7 +57,7 @@ def _row(standing: Standing, verdict: str) -> list[str]:
         cost = ", ".join(f"{name} × {ratio:.2f}" for name, ratio in standing.cost.items() if ratio)
     sides = " and ".join(map(str, standing.collapses)) if found is not None else ""
     active = "" if standing.distance is None else f"{standing.distance:.0%}"
-    said = verdict if not standing.why else f"{verdict}: {standing.why}"
+    said = "not yet measured" if standing.due else verdict if not standing.why else f"{verdict}: {standing.why}"
     direction = {"more": "more", "less": "less", "not less": f"no less by {claim.smallest:g}"}[claim.direction]
     metric = f"{METRICS[claim.metric].text}: {direction}"
     return [
@@ -83,9 +83,9 @@ def claims_page(standings: Sequence[Standing], earlier: Sequence[tuple[str, int,
         "",
         "## Minimal pairs",
         "",
-        "| method | arm | baseline | smallest effect | rates | sensitivity | command |",
+        "| method | arm | baseline | smallest effect | rates | sensitivity | evaluation | command |",
     ]
-    lines += ["| --- | --- | --- | --- | --- | --- | --- |", *map(_pair_row, standings)]
+    lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |", *map(_pair_row, standings)]
     if earlier:
         lines += ["", "## Changed claims", ""]
         lines += [f"- {slug}, number {number} ({mark}) was given up: {why}" for slug, number, mark, why in earlier]
@@ -103,6 +103,7 @@ def _pair_row(standing: Standing) -> str:
         f"{claim.smallest:g}",
         rates if rates != " and " else "",
         sensitivity,
+        "" if standing.noise is None else f"{standing.noise:.0%} of the variance",
         f"`podium claims run {claim.slug}`",
     )
     return "| " + " | ".join(cells) + " |"
