@@ -102,7 +102,7 @@ def test_a_claim_passes_its_gates_is_tuned_and_tested_until_it_is_settled(tmp_pa
     assert stand(CLAIM, Results(tmp_path)) == last  # from the files alone
     (row,) = claims_table([last])
     assert row[4] == "shown*"
-    assert "sampled × 1.00" in row[9]
+    assert "sampled × 1.00" in row[11]
     page = claims_page([last], [("grpo", 1, "abc", "a slip")])
     assert "+0.2" in page
     assert "number 1 (abc) was given up: a slip" in page
@@ -161,6 +161,7 @@ def test_metrics_by_hand() -> None:
     assert reached([0.0, 0.5, 1.0, 1.0, 1.0], [1, 2, 3, 4, 5]) == 4
     assert reached([0.0, 0.1], [7, 14]) == 14
     assert metric_value("entropy", record(0.5, entropy=np.e), record(0.5)) == pytest.approx(1.0)
+    assert metric_value("entropy", record(0.5, entropy=0.0), record(0.5)) == pytest.approx(np.log(1e-6))
     with pytest.raises(PodiumError, match="no 'pass@64'"):
         metric_value("pass@64", record(0.5), record(0.5))
 

@@ -11,7 +11,21 @@ from podium.claims.standing import Standing
 
 __all__ = ["HEADER", "claims_page", "claims_table"]
 
-HEADER = ("method", "claim", "cell", "metric", "verdict", "effect", "worst pair", "collapses", "active", "cost", "hash")
+HEADER = (
+    "method",
+    "claim",
+    "cell",
+    "metric",
+    "verdict",
+    "effect",
+    "middle half",
+    "pairs ahead",
+    "worst pair",
+    "collapses",
+    "active",
+    "cost",
+    "hash",
+)
 
 INTRODUCTION = """# Claims
 
@@ -47,10 +61,10 @@ def claims_table(standings: Sequence[Standing]) -> list[list[str]]:
 
 def _row(standing: Standing, verdict: str) -> list[str]:
     claim, found = standing.claim, standing.found
-    effect = worst = cost = ""
+    effect = middle = ahead = worst = cost = ""
     if found is not None:
         effect = f"{_number(found.mean)} [{_number(found.low)}, {_number(found.high)}] of {found.pairs} pairs"
-        worst = _number(found.worst)
+        worst, middle, ahead = _number(found.worst), _number(found.middle), f"{found.ahead:.0%}"
         if verdict == "not shown":
             effect += f"; detectable {found.detectable:.3f}"
     if standing.cost is not None:
@@ -67,6 +81,8 @@ def _row(standing: Standing, verdict: str) -> list[str]:
         metric,
         said,
         effect,
+        middle,
+        ahead,
         worst,
         sides,
         active,
