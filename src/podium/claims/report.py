@@ -34,9 +34,10 @@ mechanism alone. `podium claims page` writes this page from the results under `e
 SLUG` measures a claim or goes on with it. Claims are frozen before they are measured: their hashes stand in the
 last column, and those of earlier versions below.
 
-- **Gates.** *inert*: within five iterations the weights of both arms are within 1 % of the update of each other, so
-  there is nothing to measure. *insensitive*: the baseline does not show the phenomenon, or a positive control
-  (imitation, an entropy bonus, more rollouts) does not move the metric, so that a null result would say nothing.
+- **Gates.** *inert*: within five iterations of parting, if they part at all, the weights of both arms are within 1
+  % of the update of each other, so there is nothing to measure. *insensitive*: the baseline does not show the
+  phenomenon, or a positive control (imitation, an entropy bonus, more rollouts) does not move the metric, so that a
+  null result would say nothing.
 - **Tuning.** Both arms get the best of four learning rates by held-out pass@1 on seeds that are not used again.
   Sensitivity is how far the worst of the four is below the best.
 - **Decision.** Pairs of runs share tasks, random numbers and the perturbation of the start. Looks at 8, 12 and 16

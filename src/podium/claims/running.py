@@ -20,7 +20,7 @@ __all__ = ["ClaimsRun", "run_claims"]
 
 TUNING = Measurement(tasks=32)  # enough to rank learning rates, with as many answers as any metric needs
 FIXED = Measurement(tasks=1, samples=1)  # where nothing is learned, all is read off the training
-ACTIVE_WITHIN = 5  # iterations in which the mechanism must have acted
+ACTIVE_WITHIN = 5  # iterations after the arms have parted
 
 
 class ClaimsRun:
