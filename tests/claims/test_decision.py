@@ -92,13 +92,15 @@ def test_evidence_counts_whole_looks_and_its_interval_narrows() -> None:
     assert first.pairs == 8
     assert last.high - last.low < first.high - first.low
     assert first.low < first.mean < first.high
+    by_hand = evidence([0.0, 0.0, -8.0, 1.0, 2.0, 3.0, 4.0, 100.0], 0.0, 0.03)
+    assert (by_hand.ahead, by_hand.middle, by_hand.worst) == (0.75, 1.5, -8.0)
     assert last.detectable < first.detectable
     assert settled(last)
     assert not settled(evidence(np.random.default_rng(2).normal(0.02, 0.1, 8).tolist(), 0.0, 0.03))
 
 
 def of(p_above: float, p_below: float) -> PairedEvidence:
-    return PairedEvidence(16, 0.0, -1.0, 1.0, p_above, p_below, 0.1, -0.2)
+    return PairedEvidence(16, 0.0, -1.0, 1.0, p_above, p_below, 0.1, -0.2, 0.5, 0.0)
 
 
 def test_verdicts_are_of_all_claims_together() -> None:

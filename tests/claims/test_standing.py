@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,8 @@ def record(value: float, **final: float) -> dict[str, Any]:
 def test_all_claims_are_frozen_and_buildable() -> None:
     assert frozen_problems(list(CLAIMS.values()), read_frozen()) == []
     for claim in CLAIMS.values():
-        for arm in (*claim.arms, claim.control):
-            if arm.trains:
-                arm.build()
-        assert claim.arm != claim.baseline
+        built = [arm.build() for arm in (*claim.arms, claim.control) if arm.trains]
+        assert all(one != other for one, other in pairwise(built))
 
 
 def test_a_changed_claim_needs_a_new_number_and_a_reason() -> None:
@@ -77,7 +76,7 @@ def fill(results: Results, due: tuple[Due, ...], value: dict[MethodArm, float], 
         noise = np.random.default_rng([item.key.seed, len(item.arm.text())]).normal(0, 0.001)
         best = 0.01 if item.key.lr == RATES[1] else 0.0
         rate = value.get(item.arm, 0.1) + seed_effect * (item.key.seed % 3) + noise + best
-        results.add(item.cell, item.arm, item.key, record(rate))
+        results.add(item.cell, item.arm, item.key, record(rate, rate_noise=1e-5))
 
 
 def advanced(results: Results, value: dict[MethodArm, float]) -> list[Standing]:
@@ -95,13 +94,15 @@ def test_a_claim_passes_its_gates_is_tuned_and_tested_until_it_is_settled(tmp_pa
     last = passed[-1]
     assert last.rates == (RATES[1], RATES[1])
     assert last.sensitivity == pytest.approx(0.01)
+    assert last.noise is not None
+    assert last.noise > 0
     assert last.found is not None
     assert last.found.pairs == 8  # a clear effect ends at the first look
     assert last.found.mean == pytest.approx(0.2, abs=0.005)
     assert stand(CLAIM, Results(tmp_path)) == last  # from the files alone
     (row,) = claims_table([last])
     assert row[4] == "shown*"
-    assert "sampled × 1.00" in row[9]
+    assert "sampled × 1.00" in row[11]
     page = claims_page([last], [("grpo", 1, "abc", "a slip")])
     assert "+0.2" in page
     assert "number 1 (abc) was given up: a slip" in page
@@ -160,6 +161,7 @@ def test_metrics_by_hand() -> None:
     assert reached([0.0, 0.5, 1.0, 1.0, 1.0], [1, 2, 3, 4, 5]) == 4
     assert reached([0.0, 0.1], [7, 14]) == 14
     assert metric_value("entropy", record(0.5, entropy=np.e), record(0.5)) == pytest.approx(1.0)
+    assert metric_value("entropy", record(0.5, entropy=0.0), record(0.5)) == pytest.approx(np.log(1e-6))
     with pytest.raises(PodiumError, match="no 'pass@64'"):
         metric_value("pass@64", record(0.5), record(0.5))
 

@@ -51,6 +51,7 @@ CHECKS: dict[str, dict[str, Command]] = {
         "parity": (PYTHON, "tests/parity/run.py"),
         "supply": (PYTHON, "-m", "tools.checks.supply"),
         "audit": (PYTHON, "-m", "tools.checks.supply", "audit"),
+        "claims": (PYTHON, "-m", "tools.checks.claims"),
         "sanitizers": (PYTHON, "-m", "tools.checks.sanitizers"),
     },
     "gpu": {
@@ -87,6 +88,7 @@ ABOUT = {
     "parity": "numbers equal those of trl, verl, fairlearn, cvxpy and Vowpal Wabbit; vLLM samples, and verifiers train",
     "supply": "the lock file fits pyproject.toml and what is installed; dependencies are used and declared",
     "audit": "no known vulnerability in a locked version",
+    "claims": "mechanisms of five frozen claims act as in the committed results",
     "sanitizers": "the C kernels under AddressSanitizer and UndefinedBehaviorSanitizer",
     "tests": "the tests that need a GPU",
     "demo": "the demonstration on a GPU",

@@ -13,7 +13,7 @@ from podium.core.value import Value
 from podium.method import Method
 from podium.methods import get
 
-__all__ = ["Cell", "Condition", "MethodArm", "MethodClaim", "fingerprint", "frozen_problems"]
+__all__ = ["Cell", "Condition", "MethodArm", "MethodClaim", "fingerprint", "frozen_problems", "plain_data"]
 
 DIRECTIONS = ("more", "less", "not less")
 BASE = "base"  # in the place of a method: the model before training
@@ -145,16 +145,17 @@ class MethodClaim(Value):
 
 def fingerprint(value: Value) -> str:
     """A hash of all that a value holds."""
-    return hashlib.sha256(json.dumps(_plain(value), sort_keys=True).encode()).hexdigest()[:HASH]
+    return hashlib.sha256(json.dumps(plain_data(value), sort_keys=True).encode()).hexdigest()[:HASH]
 
 
-def _plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
+    """What JSON can hold of a value, at any depth."""
     if isinstance(value, Value):
-        return {"kind": type(value).__name__, **{k: _plain(v) for k, v in value.settings().items()}}
+        return {"kind": type(value).__name__, **{k: plain_data(v) for k, v in value.settings().items()}}
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain_data(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
+        return [plain_data(v) for v in value]
     return value
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import t as student_t  # type: ignore[import-untyped]
+from scipy.stats import trim_mean
 
 from podium.claims.spending import nominal_levels, sequential_p
 from podium.core.errors import PodiumError
@@ -41,6 +42,8 @@ class PairedEvidence:
     p_below: float  # sequential, that it is at least the smallest that matters
     detectable: float  # the effect that so many pairs find in four of five repetitions
     worst: float  # the difference of the worst pair
+    ahead: float  # the share of pairs that differ as claimed, ties as half: the probability of improvement
+    middle: float  # the mean of the middle half of the differences
 
 
 def one_sided_p(differences: Sequence[float], null: float) -> float:
@@ -78,6 +81,8 @@ def evidence(
         sequential_p(below, shares),
         (reach + float(student_t.isf(1 - POWER, freedom))) * scale,
         float(x.min()),
+        float((x > 0).mean() + (x == 0).mean() / 2),
+        float(trim_mean(x, 0.25)),
     )
 
 

@@ -81,21 +81,23 @@ def measured_run(cell: Cell, arm: MethodArm, seed: int, lr: float | None, measur
 
 
 def apartness(cell: Cell, arm: MethodArm, baseline: MethodArm, seed: int, lr: float, iterations: int) -> Record:
-    """The gate `active`: how far apart the arms' weights are, as a share of the update, until it is over 1 %, and in
-    how many iterations each part of the arm acted."""
+    """The gate `active`: how far apart the arms' weights are within so many iterations since they parted, as a share of
+    the update since then, until it is over 1 %; and in how many iterations each part of the arm acted."""
     if not baseline.trains:
         return {"distance": 1.0, "iterations": 0, "acted": {}}
     with closing(_built(cell, arm, seed, lr)) as one, closing(_built(cell, baseline, seed, lr)) as other:
         start = weight_vector(one.policy.parameters())
         lines: list[Mapping[str, Any]] = []
-        distance = 0.0
-        for _ in range(iterations):
-            if distance > APART or one.finished or other.finished:
-                break
+        distance, parted = 0.0, 0
+        while distance <= APART and parted < iterations and not (one.finished or other.finished):
             lines.append(iterate(one)[1])
             iterate(other)
             ends = [weight_vector(run.policy.parameters()) for run in (one, other)]
             distance = relative_distance(ends[0], ends[1], start)
+            if distance == 0:  # what begins later in a run is still to come
+                start = ends[0]
+            else:
+                parted += 1
     acted = {name: list(counts) for name, counts in activity(lines).items()}
     return {"distance": _rounded(distance), "iterations": len(lines), "acted": acted}
 

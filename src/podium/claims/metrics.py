@@ -13,6 +13,7 @@ from podium.core.errors import PodiumError
 __all__ = ["METRICS", "RunMetric", "at_equal", "metric_value", "reached"]
 
 Record = Mapping[str, Any]  # `final`: numbers by name; `curve`: lists of equal length by name, one entry an iteration
+FLOOR = 1e-6  # of a relative metric: a policy that is certain has no entropy
 TARGET = 0.6  # the pass@1 that must be reached
 SMOOTH = 5  # iterations over which a curve is averaged before it is compared with a level
 
@@ -93,6 +94,4 @@ def metric_value(name: str, own: Record, other: Record) -> float:
         value = metric.read(own, other)
     except LookupError as problem:
         raise PodiumError(f"A record has no {problem}, which {name} is made from.") from None
-    if metric.relative and value <= 0:
-        raise PodiumError(f"{name} = {value}: a relative metric must be above 0.")
-    return float(np.log(value)) if metric.relative else value
+    return float(np.log(max(value, FLOOR))) if metric.relative else value

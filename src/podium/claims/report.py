@@ -11,7 +11,21 @@ from podium.claims.standing import Standing
 
 __all__ = ["HEADER", "claims_page", "claims_table"]
 
-HEADER = ("method", "claim", "cell", "metric", "verdict", "effect", "worst pair", "collapses", "active", "cost", "hash")
+HEADER = (
+    "method",
+    "claim",
+    "cell",
+    "metric",
+    "verdict",
+    "effect",
+    "middle half",
+    "pairs ahead",
+    "worst pair",
+    "collapses",
+    "active",
+    "cost",
+    "hash",
+)
 
 INTRODUCTION = """# Claims
 
@@ -20,9 +34,10 @@ mechanism alone. `podium claims page` writes this page from the results under `e
 SLUG` measures a claim or goes on with it. Claims are frozen before they are measured: their hashes stand in the
 last column, and those of earlier versions below.
 
-- **Gates.** *inert*: within five iterations the weights of both arms are within 1 % of the update of each other, so
-  there is nothing to measure. *insensitive*: the baseline does not show the phenomenon, or a positive control
-  (imitation, an entropy bonus, more rollouts) does not move the metric, so that a null result would say nothing.
+- **Gates.** *inert*: within five iterations of parting, if they part at all, the weights of both arms are within 1
+  % of the update of each other, so there is nothing to measure. *insensitive*: the baseline does not show the
+  phenomenon, or a positive control (imitation, an entropy bonus, more rollouts) does not move the metric, so that a
+  null result would say nothing.
 - **Tuning.** Both arms get the best of four learning rates by held-out pass@1 on seeds that are not used again.
   Sensitivity is how far the worst of the four is below the best.
 - **Decision.** Pairs of runs share tasks, random numbers and the perturbation of the start. Looks at 8, 12 and 16
@@ -47,17 +62,17 @@ def claims_table(standings: Sequence[Standing]) -> list[list[str]]:
 
 def _row(standing: Standing, verdict: str) -> list[str]:
     claim, found = standing.claim, standing.found
-    effect = worst = cost = ""
+    effect = middle = ahead = worst = cost = ""
     if found is not None:
         effect = f"{_number(found.mean)} [{_number(found.low)}, {_number(found.high)}] of {found.pairs} pairs"
-        worst = _number(found.worst)
+        worst, middle, ahead = _number(found.worst), _number(found.middle), f"{found.ahead:.0%}"
         if verdict == "not shown":
             effect += f"; detectable {found.detectable:.3f}"
     if standing.cost is not None:
         cost = ", ".join(f"{name} × {ratio:.2f}" for name, ratio in standing.cost.items() if ratio)
     sides = " and ".join(map(str, standing.collapses)) if found is not None else ""
     active = "" if standing.distance is None else f"{standing.distance:.0%}"
-    said = verdict if not standing.why else f"{verdict}: {standing.why}"
+    said = "not yet measured" if standing.due else verdict if not standing.why else f"{verdict}: {standing.why}"
     direction = {"more": "more", "less": "less", "not less": f"no less by {claim.smallest:g}"}[claim.direction]
     metric = f"{METRICS[claim.metric].text}: {direction}"
     return [
@@ -67,6 +82,8 @@ def _row(standing: Standing, verdict: str) -> list[str]:
         metric,
         said,
         effect,
+        middle,
+        ahead,
         worst,
         sides,
         active,
@@ -83,9 +100,9 @@ def claims_page(standings: Sequence[Standing], earlier: Sequence[tuple[str, int,
         "",
         "## Minimal pairs",
         "",
-        "| method | arm | baseline | smallest effect | rates | sensitivity | command |",
+        "| method | arm | baseline | smallest effect | rates | sensitivity | evaluation | command |",
     ]
-    lines += ["| --- | --- | --- | --- | --- | --- | --- |", *map(_pair_row, standings)]
+    lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |", *map(_pair_row, standings)]
     if earlier:
         lines += ["", "## Changed claims", ""]
         lines += [f"- {slug}, number {number} ({mark}) was given up: {why}" for slug, number, mark, why in earlier]
@@ -103,6 +120,7 @@ def _pair_row(standing: Standing) -> str:
         f"{claim.smallest:g}",
         rates if rates != " and " else "",
         sensitivity,
+        "" if standing.noise is None else f"{standing.noise:.0%} of the variance",
         f"`podium claims run {claim.slug}`",
     )
     return "| " + " | ".join(cells) + " |"

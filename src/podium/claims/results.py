@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podium.claims.claim import Cell, MethodArm, fingerprint
+from podium.claims.claim import Cell, MethodArm, fingerprint, plain_data
 from podium.core.errors import PodiumError
 
 __all__ = ["Results", "RunKey"]
@@ -52,7 +52,7 @@ class Results:
             fcntl.flock(stream, fcntl.LOCK_EX)
             size = stream.seek(0, 2)
             if size == 0:
-                stream.write((json.dumps({"cell": cell.settings(), "arm": arm.settings()}) + "\n").encode())
+                stream.write((json.dumps({"cell": plain_data(cell), "arm": plain_data(arm)}) + "\n").encode())
             else:
                 stream.seek(size - 1)
                 if stream.read(1) != b"\n":

@@ -48,6 +48,7 @@ class Standing:
     cost: Mapping[str, float] | None = None  # of a run of the arm, as a multiple of one of the baseline
     collapses: tuple[int, int] = (0, 0)
     distance: float | None = None
+    noise: float | None = None  # the share of the differences' variance that measuring pass@1 adds
 
 
 def tuned_rate(cell: Cell, arm: MethodArm, results: Results) -> tuple[float | None, float, list[Due]]:
@@ -152,6 +153,9 @@ def _tested(
             "cost": _cost(pairs),
             "collapses": tuple(sum(map(_collapsed, side)) for side in zip(*pairs, strict=True)),
         }
+    if claim.metric == "pass@1" and len(pairs) > 1 and "rate_noise" in pairs[0][0]["final"]:
+        added = np.mean([a["final"]["rate_noise"] + b["final"]["rate_noise"] for a, b in pairs])
+        shared["noise"] = float(added / max(np.var(differences, ddof=1), 1e-12))
     if found is not None and settled(found, looks):
         return Standing(claim, "measured", found=found, **shared)
     upto = next(n for n in looks if n > (found.pairs if found else 0))

@@ -17,6 +17,7 @@ __all__ = [
     "IMITATION",
     "LEARNS",
     "MORE_ENTROPY",
+    "R4",
     "ROOM",
     "S2",
     "S2_U8",
@@ -35,6 +36,7 @@ E4 = Cell("E4", "echo", 4, iterations=40, tasks=8, pool=128)
 S2 = Cell("S2", "sums", 2, iterations=60, tasks=8, pool=POOL)
 S2_U8 = Cell("S2u8", "sums", 2, iterations=40, tasks=8, pool=POOL)
 S5_HARD = Cell("S5h", "sums", 5, iterations=60, tasks=8, pool=128)
+R4 = Cell("R4", "rules", 4, iterations=60, tasks=8, pool=POOL)
 C4 = Cell("C4", "countdown", 4, iterations=60, tasks=8, pool=POOL)
 FIXED_S2 = Cell(
     "FS2", "sums", 2, iterations=40, tasks=16, pool=POOL, lr=1e-30
