@@ -44,6 +44,20 @@ PLAN: Mapping[str, Mapping[str, int]] = {
     "think-rm-policies": {"seeds": 12},
     "clinical-r1": {"seeds": 12},
     "fleming-r1": {"seeds": 12},
+    # Search, tools and several agents, in their default sizes; mec-b, read and earl were decided by fewer seeds.
+    "ikea": {"seeds": 12},
+    "search-r2": {"seeds": 12},
+    "reseek": {"seeds": 12},
+    "carr": {"seeds": 12},
+    "nous": {"seeds": 12},
+    "advevo-marl": {"seeds": 12},
+    "adalign-llm-rivals": {"seeds": 12},
+    "adalign-llm": {"seeds": 12},
+    "grpo-tcr": {"seeds": 12},
+    "inspo": {"seeds": 12},
+    "sparkle": {"seeds": 12},
+    "knowrl": {"seeds": 12},
+    "training-free-grpo": {"seeds": 12},
 }
 
 
