@@ -9,6 +9,8 @@ from podium.policy.head.functionals import HeadRows, functional
 
 __all__ = ["effective_rank", "rank_changes", "rank_dynamics"]
 
+SMALL = 1 << 17  # numbers of a matrix that the host decomposes before a GPU has begun to
+
 
 @functional("rank_dynamics", level="rollout")
 def rank_dynamics(rows: HeadRows, stride: int = 40, window: int = 512) -> Tensor:
@@ -18,8 +20,10 @@ def rank_dynamics(rows: HeadRows, stride: int = 40, window: int = 512) -> Tensor
     earlier M: the rank of all, the mean of δ, and the mean of its differences; 0 where there are too few.
     """
     hidden = rows.hidden[-window:].double()
+    if hidden.numel() <= SMALL:
+        hidden = hidden.cpu()
     changes = (x.mean() if len(x) else hidden.new_zeros(()) for x in rank_changes(hidden, stride))
-    return torch.stack([effective_rank(hidden), *changes]).float()
+    return torch.stack([effective_rank(hidden), *changes]).float().to(rows.hidden.device)
 
 
 def effective_rank(hidden: Tensor) -> Tensor:
