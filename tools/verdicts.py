@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import takewhile
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from podium import labs
@@ -65,7 +65,7 @@ def measure(folder: Path, job: Job, size: StudySize) -> None:
 def run_jobs(folder: Path, jobs: Sequence[tuple[Job, StudySize]], cores: int, end: float) -> None:
     """Run seeds, so many at a time, until `end`."""
     spawn = multiprocessing.get_context("spawn")
-    waiting, running = list(jobs), dict[int, tuple[BaseProcess, Job]]()
+    waiting, running = list(jobs), dict[int, tuple[SpawnProcess, Job]]()
     while (waiting or running) and time.monotonic() < end:
         while waiting and len(running) < cores:
             job, size = waiting.pop(0)
