@@ -40,10 +40,10 @@ def main() -> None:
     context = policy.encode([{"role": "user", "content": "12+34"}])
     plain, truncated = Sampling(max_tokens=TOKENS), Sampling(max_tokens=TOKENS, top_k=20, top_p=0.8)
     ruled = plain.replace(grammar=AllButOne())
-    pairs = {
-        "top_k 20, top_p 0.8, recorded": (truncated, truncated, ALLOWED),
-        "a grammar, followed": (plain, ruled),
-        "a grammar, recorded": (plain, ruled, ALLOWED),
+    pairs: dict[str, tuple[Sampling, Sampling, tuple[str, ...]]] = {
+        "top_k 20, top_p 0.8, recorded": (truncated, truncated, (ALLOWED,)),
+        "a grammar, followed": (plain, ruled, ()),
+        "a grammar, recorded": (plain, ruled, (ALLOWED,)),
     }
 
     def side(sampling: Sampling, *capture: str) -> tuple[float, list[tuple[int, ...]]]:
@@ -53,7 +53,7 @@ def main() -> None:
         (written,) = sampler.generate([Generate(context, ROWS, sampling, capture=("entropy", *capture))])
         return time.process_time() - begin, [one.ids for one in written]
 
-    for name, (without, with_sets, *capture) in pairs.items():
+    for name, (without, with_sets, capture) in pairs.items():
         ratios = []
         for number in range(rounds + 1):
             if number % 2:

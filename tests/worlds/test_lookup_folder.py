@@ -123,7 +123,8 @@ def test_the_world_is_sound(tmp_path: Path) -> None:
 
 @needs_bm25
 def test_questions_of_the_domain_known_need_no_evidence(tmp_path: Path) -> None:
-    rows = [{**row, "domain": "known"} if n == 0 else row for n, row in enumerate(RIVERS["questions.jsonl"])]  # type: ignore[attr-defined]
+    questions: Any = RIVERS["questions.jsonl"]
+    rows = [{**row, "domain": "known"} if n == 0 else row for n, row in enumerate(questions)]
     world = opened(tmp_path, {**RIVERS, "questions.jsonl": rows})
     for name, evidence in (("Vienna", ()), ("Paris", (1,))):
         episode = world.reset(about(world, name))
