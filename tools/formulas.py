@@ -296,6 +296,6 @@ def _converted(text: str) -> str:
             continue
         found = latex(text, start.start())
         if found is not None:
-            parts += [text[place : start.start()], convert(found[0])]
+            parts += [text[place : start.start()], f"<span>{convert(found[0])}</span>"]  # a bare <math> would be a block
             place = found[1]
     return "".join([*parts, text[place:]])
