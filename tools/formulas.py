@@ -296,6 +296,9 @@ def _converted(text: str) -> str:
             continue
         found = latex(text, start.start())
         if found is not None:
-            parts += [text[place : start.start()], f"<span>{convert(found[0])}</span>"]  # a bare <math> would be a block
+            parts += [
+                text[place : start.start()],
+                f"<span>{convert(found[0])}</span>",
+            ]  # a bare <math> would be a block
             place = found[1]
     return "".join([*parts, text[place:]])
