@@ -42,3 +42,5 @@ _.ignore_aliases  # method in core/yaml_text.py
 prepare_sympy  # function in sandbox/graders.py
 _.redirect_request  # method in collect/servers.py
 _.__podium_source__  # attribute in training/saved_code.py
+_.get_response  # method in worlds/verifiers_rollout.py
+sampling_args  # variable in worlds/verifiers_rollout.py

@@ -277,9 +277,9 @@ def _divergence(clip: DivergenceMask) -> Iterator[str]:
     else:
         yield f"others = ((1 - p_old).clamp(min=0) + {TINY!r}).log() - ((1 - p).clamp(min=0) + {TINY!r}).log()"
         yield "divergence = p_old * (old - now) + (1 - p_old) * others"
-    yield f"rising = (a > 0) & (p > p_old) & (divergence > {float(clip.high)!r})"  # type: ignore[arg-type]
-    yield f"too_far = rising | ((a <= 0) & (p < p_old) & (divergence > {float(clip.low)!r}))"  # type: ignore[arg-type]
-    cap = "" if clip.cap is None else f".clamp(max={float(clip.cap)!r})"  # type: ignore[arg-type]
+    yield f"rising = (a > 0) & (p > p_old) & (divergence > {float(clip.high)!r})"
+    yield f"too_far = rising | ((a <= 0) & (p < p_old) & (divergence > {float(clip.low)!r}))"
+    cap = "" if clip.cap is None else f".clamp(max={float(clip.cap)!r})"
     yield f"loss = (-a * ratio.detach(){cap} * logp).masked_fill(too_far, 0)"
 
 
