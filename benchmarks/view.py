@@ -89,7 +89,7 @@ def settle(process: int) -> None:
     seen = -1.0
     while cpu_of(process) - seen > 0.02:
         seen = cpu_of(process)
-        time.sleep(3)
+        time.sleep(5)
     print(f"server, CPU s to start and to load what X-rays need: {seen:.2f}")
 
 

@@ -296,6 +296,7 @@ def _converted(text: str) -> str:
             continue
         found = latex(text, start.start())
         if found is not None:
-            parts += [text[place : start.start()], convert(found[0])]
+            # In a span, since <math> at the beginning of a line would be a block of its own.
+            parts += [text[place : start.start()], f"<span>{convert(found[0])}</span>"]
             place = found[1]
     return "".join([*parts, text[place:]])

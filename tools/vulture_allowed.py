@@ -43,3 +43,5 @@ prepare_sympy  # function in sandbox/graders.py
 _.redirect_request  # method in collect/servers.py
 _.podium_renew  # method in policy/engine_weights.py
 _.__podium_source__  # attribute in training/saved_code.py
+_.get_response  # method in worlds/verifiers_rollout.py
+sampling_args  # variable in worlds/verifiers_rollout.py

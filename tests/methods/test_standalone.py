@@ -21,9 +21,20 @@ from podium.methods.standalone import standalone
 from tests.conformance.helpers import credited, differentiate
 
 NAMES = (
-    *("grpo", "grpo@trl", "grpo@verl", "grpo@openrlhf", "grpo@slime", "grpo@skyrl", "grpo@paper", "dr-grpo", "gspo"),
+    *(
+        "grpo",
+        "grpo@trl",
+        "grpo@verl",
+        "grpo@openrlhf",
+        "grpo@slime",
+        "grpo@skyrl",
+        "grpo@paper",
+        "grpo@prime-rl",
+        "dr-grpo",
+        "gspo",
+    ),
     *("cispo", "gmpo", "opo", "reinforce", "luspo", "lite-ppo", "maxrl", "prefix-grouper"),
-    "invisible-leash",
+    *("invisible-leash", "sapo", "dppo", "gpg", "two-stage-negative"),
 )
 
 

@@ -55,7 +55,8 @@ def entry_page(entry: Entry) -> str:
 
 
 def _head(entry: Entry) -> str:
-    extends = f" · extends [{entry.extends}]({entry.extends}.md)" if isinstance(entry, Recipe) else ""
+    base = entry.extends if isinstance(entry, Recipe) else entry.slug
+    extends = f" · extends [{base}]({base}.md)" if base != entry.slug else ""
     kind = f"{entry.kind.capitalize()} · family {entry.family}{extends} · {entry.citation}"
     when = when_to_use(entry.slug)
     use = f"\n\n**When to use it.** {when}" if when else ""

@@ -17,7 +17,9 @@ from podium.method import Method
 from podium.methods.standalone_text import FRAME
 from podium.parts.advantage import Normalize
 from podium.parts.objective import KL, PolicyGradient
-from podium.parts.objective.clip import Clip
+from podium.parts.objective.clip import Clip, TrustRegion
+from podium.parts.objective.soft_region import TINY, DivergenceMask, SoftGate
+from podium.parts.shape import KeepSign, Rescale
 
 __all__ = ["standalone"]
 
@@ -36,7 +38,7 @@ def standalone(method: Method, slug: str = "", max_tokens: int = 1024) -> str:
     leaves = list(method.leaves())
     if len(leaves) != 1 or leaves[0] is not method:
         raise _refusal(method, "it has several phases")
-    for stage in ("annotate", "reward", "keep", "shape"):
+    for stage in ("annotate", "reward", "keep"):
         for part in getattr(method, stage):
             raise _refusal(method, f"its part {type(part).__name__} ({stage}) is not written as a single file yet")
     if method.memories:
@@ -55,7 +57,7 @@ def standalone(method: Method, slug: str = "", max_tokens: int = 1024) -> str:
         name=slug or method.name,
         summary=method.summary,
         citation=method.citation,
-        advantage=_indented("\n".join(_advantage(method, method.advantage))),
+        advantage=_indented("\n".join([*_advantage(method, method.advantage), *_shapes(method), "return advantage"])),
         aggregates="\n\n\n".join(_aggregate(method, aggregate, name) for aggregate, name in names.items()),
         losses=_indented("\n".join(text for _, text in losses)),
         total=totals,
@@ -118,7 +120,24 @@ def _advantage(method: Method, part: Normalize) -> Iterator[str]:
         yield "advantage = torch.where(n > 1, advantage, 0)"
     if part.limit is not None:
         yield f"advantage = advantage.clamp({-float(part.limit)!r}, {float(part.limit)!r})"
-    yield "return advantage"
+
+
+def _shapes(method: Method) -> Iterator[str]:
+    """The statements that change `advantage` afterwards."""
+    for part in method.shape:
+        if type(part) is KeepSign and part.level == "rollout" and part.on == 1:
+            kept = "<" if part.sign == "negative" else ">"
+            yield f"advantage = advantage.where(advantage {kept} 0, 0)  # the others stay in the denominators"
+        elif type(part) is Rescale and part.key == () and part.count in ("active", "nonzero"):
+            if part.count == "active":
+                yield "carries = (reward - of_group(reward, group) / n).abs() > 0"
+                yield "carries = of_group(carries.to(reward.dtype), group) > 0  # groups with a signal"
+            else:
+                yield "carries = reward != 0"
+            yield "advantage = advantage * len(reward) / carries.sum().clamp(min=1)"
+        else:
+            name = type(part).__name__
+            raise _refusal(method, f"its part {name} (shape) is not written as a single file yet")
 
 
 def _scale(part: Normalize) -> Iterator[str]:
@@ -200,7 +219,7 @@ def _surrogate(method: Method, term: PolicyGradient) -> Iterator[str]:
     if term.ratio not in ("none", "token", "sequence"):
         raise _refusal(method, f"its importance ratio is that of a {term.ratio}")
     clip = term.clip
-    if clip is not None and (type(clip) is not Clip or isinstance(clip.low, str) or isinstance(clip.high, str)):
+    if clip is not None and not _is_written(clip):
         raise _refusal(method, f"its trust region is {clip!r}")
     yield "a = advantage[:, None]"
     if term.ratio == "none":
@@ -221,6 +240,14 @@ def _surrogate(method: Method, term: PolicyGradient) -> Iterator[str]:
             yield "log_ratio = log_ratio - log_ratio.detach() + mean.detach()  # its value, each token's own gradient"
     limits = f"{-term.clamp!r}, {term.clamp!r}" if term.ratio == "token" else f"max={min(term.clamp, 10.0)!r}"
     yield f"ratio = log_ratio.clamp({limits}).exp()"
+    if isinstance(clip, SoftGate):
+        yield f"tau = torch.full_like(a, {float(clip.negative)!r}).masked_fill(a > 0, {float(clip.positive)!r})"
+        yield "loss = -a * torch.sigmoid(tau * (ratio - 1)) * 4 / tau"
+        return
+    if isinstance(clip, DivergenceMask):
+        yield from _divergence(clip)
+        return
+    assert clip is None or isinstance(clip, Clip)
     if clip is None or clip.kind == "log":
         yield "loss = -a * ratio"
         return
@@ -233,10 +260,33 @@ def _surrogate(method: Method, term: PolicyGradient) -> Iterator[str]:
         yield f"loss = torch.where(a < 0, torch.minimum(loss, -a * {float(clip.dual)!r}), loss)"
 
 
+def _is_written(clip: TrustRegion) -> bool:
+    """Whether a trust region is one of those that are written here, with numbers as its settings."""
+    numbers = all(isinstance(value, (int, float, str, type(None))) for value in clip.settings().values())
+    if type(clip) is Clip:
+        return not isinstance(clip.low, str) and not isinstance(clip.high, str)
+    return numbers and type(clip) in (SoftGate, DivergenceMask)
+
+
+def _divergence(clip: DivergenceMask) -> Iterator[str]:
+    yield "now = logp.detach()"
+    yield "old = now - log_ratio.detach()"
+    yield "p, p_old = now.exp(), old.exp()"
+    if clip.kind == "tv":
+        yield "divergence = (p - p_old).abs()"
+    else:
+        yield f"others = ((1 - p_old).clamp(min=0) + {TINY!r}).log() - ((1 - p).clamp(min=0) + {TINY!r}).log()"
+        yield "divergence = p_old * (old - now) + (1 - p_old) * others"
+    yield f"rising = (a > 0) & (p > p_old) & (divergence > {float(clip.high)!r})"
+    yield f"too_far = rising | ((a <= 0) & (p < p_old) & (divergence > {float(clip.low)!r}))"
+    cap = "" if clip.cap is None else f".clamp(max={float(clip.cap)!r})"
+    yield f"loss = (-a * ratio.detach(){cap} * logp).masked_fill(too_far, 0)"
+
+
 def _kl(method: Method, term: KL) -> Iterator[str]:
-    if term.power != 1.0 or term.min_p != 0.0 or term.anchor not in ("ref", "old"):
+    if term.power != 1.0 or term.min_p != 0.0 or term.anchor not in ("ref", "old", "sampler"):
         raise _refusal(method, f"its KL is {term!r}")
-    yield f"d = {term.anchor}_logp - logp"
+    yield "d = ref_logp - logp" if term.anchor == "ref" else "d = old_logp - logp"
     if term.estimator in ("k3", "forward"):
         yield f"d = d.clamp({-term.clamp!r}, {term.clamp!r})"
     yield f"loss = {ESTIMATORS[term.estimator]}"

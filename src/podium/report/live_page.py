@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import resources
 from pathlib import Path
-from threading import Thread
+from threading import Timer
 from typing import Any
 
 from podium.core.errors import PodiumError
@@ -16,6 +16,7 @@ from podium.report.live_data import RunBrowser
 __all__ = ["HOST", "live_app", "serve_page"]
 
 HOST = "127.0.0.1"
+WARM_UP_S = 3.0  # seconds after the start
 STATIC = {"app.js": "web", "charts.js": "web", "xray.js": "web", "page.css": "web", "style.css": ""}
 KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 # Nothing is fetched from elsewhere, and no other page may embed this one or read it.
@@ -114,7 +115,9 @@ def serve_page(paths: Sequence[Path], port: int, tell: Callable[[str], None]) ->
         app = live_app(browser, token)
     except ImportError as error:
         raise PodiumError("The live page needs the extra ui: pip install 'podium-rl[ui]'.") from error
-    Thread(target=_warm_up, daemon=True).start()
+    warming = Timer(WARM_UP_S, _warm_up)  # when the page is open: both would share one core
+    warming.daemon = True
+    warming.start()
     server = uvicorn.Server(uvicorn.Config(app, host=HOST, port=port, log_level="warning", access_log=False))
     socket = _bound(port)
     address = f"http://{HOST}:{socket.getsockname()[1]}/?token={token}"
@@ -123,7 +126,7 @@ def serve_page(paths: Sequence[Path], port: int, tell: Callable[[str], None]) ->
 
 
 def _warm_up() -> None:
-    """Import what X-rays need while the page is being opened."""
+    """Import what X-rays need, before somebody asks for one."""
     import podium.sessions.xray  # noqa: F401
 
 
