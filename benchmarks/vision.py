@@ -66,11 +66,10 @@ def main() -> None:
                 if given.device == "cpu"
                 else torch.cuda.max_memory_allocated()
             )
-            shown = {k: line[k] for k in sorted(line) if "time" in k or k.endswith("_s") or "per_s" in k}
-            shown |= {"sampler_gap": line["sampler_gap"], "tokens": line["tokens"]}
+            shown = {**line["seconds"], "tokens": line["tokens"], "sampler_gap": line["sampler_gap"]}
             count = sum(p.numel() for p in model.parameters())
             print(f"{name}: {count:,} parameters, peak memory {memory / 2**30:.2f} GiB, whole run {took:.1f} s")
-            print("  " + ", ".join(f"{k} {v:.4g}" for k, v in shown.items()))
+            print("  " + ", ".join(f"{k} {v:.3g}" for k, v in shown.items()))
 
 
 if __name__ == "__main__":

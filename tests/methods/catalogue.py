@@ -83,7 +83,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "dpa": {"first": 1},
     "rulereasoner": {"every": 1},
     # With views, so that they meet a world whose every task leaves a choice.
-    **{slug: {"views": 4, "share": 0.5} for slug in ("rlcf", "rlcf@entropy", "rlcf@captions")},
+    **{slug: {"views": 4, "share": 0.5} for slug in ("rlcf", "rlcf@entropy", "rlcf@captions", "rlcf@paper")},
     "spear": {"count": 2, "calls": "turn.valid", "replay_over": 2},
     "spae": {"after": "\n", "boxed": False, "imitate": 0},  # steps are lines
     # At 0.6 nearly all are right.

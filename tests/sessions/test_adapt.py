@@ -52,7 +52,7 @@ def test_a_method_that_reads_the_answer_is_refused():
 
 def test_command(tmp_path, capsys):
     out = tmp_path / "answers.json"
-    words = ["adapt", "rlcf", "--tasks", "2", "--steps", "1", "--set", "views=1", "--set", "share=1.0"]
+    words = ["adapt", "rlcf", "--tasks", "2", "--steps", "1"]
     assert main([*words, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "bit for bit" in shown

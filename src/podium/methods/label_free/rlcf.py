@@ -41,12 +41,13 @@ ALL = 1_000_000  # more options than any task has
     ),
     presets={
         "entropy": {"reward": "entropy", "k": ALL, "scorer": ""},
-        "captions": {"length": "mean", "views": 1, "k": 6},
+        "captions": {"length": "mean", "k": 6},
+        "paper": {"views": 64},
     },
 )
 def rlcf(
     k: int = 3,
-    views: int = 64,
+    views: int = 1,
     share: float = 0.1,
     scorer: str = "podium/matcher",
     reward: str = "similarity",
@@ -66,15 +67,16 @@ def rlcf(
     logits of the other options is 0. With k = 1 nothing is subtracted, as in the release, so that the likeliest answer
     is always reinforced. All scores equal: no update.
 
-    Augmented views of the input are kept where the options have a low entropy; which ones is decided once for each
-    input. `rlcf@entropy` is its rival: the entropy of the options is minimised in each view, without a scorer (TPT
-    minimises that of their mean). `rlcf@captions` takes the mean over tokens, as for captions. The release searches
-    captions by beams and can weigh several scorers; here answers are the options that a task lists, and the scorer is
-    one.
+    `rlcf@paper` also shows augmented views of the input, and keeps the tenth of them in which the options have the
+    lowest entropy; which ones is decided once for each input. On pictures as small as those of digits they mislead the
+    model, so that by default the input as it is is the only view. `rlcf@entropy` is its rival: the entropy of the
+    options is minimised in each view, without a scorer (TPT minimises that of their mean). `rlcf@captions` takes the
+    mean over tokens, as for captions. The release searches captions by beams and can weigh several scorers; here
+    answers are the options that a task lists, and the scorer is one.
 
     Args:
         k: Answers that are scored, the likeliest ones.
-        views: Ways to show an input, the first as it is.
+        views: Ways to show an input, the first as it is; 64 in the paper.
         share: Which share of the views is kept, those of the lowest entropy.
         scorer: The frozen model: podium/matcher, or the path of another model that embeds.
         reward: `similarity`, that of the scorer, or `entropy`, what minimises the entropy of the options.

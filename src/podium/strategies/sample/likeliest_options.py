@@ -131,7 +131,7 @@ def confident_views(logp: Sequence[Sequence[Sequence[float]]], share: float) -> 
 def _choices(task: Task) -> tuple[str, ...]:
     choices = tuple(map(str, task.data.get("choices", ())))
     if len(choices) < 2:
-        raise PodiumError(f"{task.key} leaves no choice of answers: its data has no `choices`, or only one.")
+        raise PodiumError(f"{task.key} leaves no choice of answers (`choices` in its data): take digits.")
     return choices
 
 
