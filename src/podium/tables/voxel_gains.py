@@ -9,7 +9,7 @@ from torch import Tensor
 
 from podium.core.errors import PodiumError
 
-__all__ = ["boundary_weight", "label_entropy", "likelier_labels", "refined", "rewards_to_go"]
+__all__ = ["boundary_weight", "label_entropy", "likelier_labels", "refined_maps", "rewards_to_go"]
 
 CLIP = 1e-6  # how far probabilities stay from 0 and 1 inside the logarithm
 
@@ -31,7 +31,7 @@ def likelier_labels(
     return weight * (label_entropy(before, label, clip) - label_entropy(after, label, clip))
 
 
-def refined(start: Tensor, actions: Sequence[Tensor]) -> list[Tensor]:
+def refined_maps(start: Tensor, actions: Sequence[Tensor]) -> list[Tensor]:
     """The map before each turn and after the last: each action is added, and the sum held within [0, 1]."""
     maps = [start]
     for action in actions:

@@ -19,11 +19,11 @@ from podium.worlds.code import Code
 from podium.worlds.code_file import CodeFile
 from podium.worlds.countdown import Countdown
 from podium.worlds.dataset import Dataset
+from podium.worlds.debates import EvidenceWorld
 from podium.worlds.digits import Digits
 from podium.worlds.dilemma import Dilemma
 from podium.worlds.drawing import Drawing
 from podium.worlds.echo import Echo
-from podium.worlds.evidence import Evidence
 from podium.worlds.graded import Graded
 from podium.worlds.gym import Gym
 from podium.worlds.jsonl import Jsonl
@@ -60,7 +60,7 @@ EMBEDDED: dict[str, type[World]] = {
     for world in (
         *(Echo, Sums, Countdown, Rules, Cases, Opinions, Shop, Trips, Code, KeyDoor, Lookup, Tools, Clarify),
         *(Scenes, Zoom, Digits, Badges, Clips, Dilemma, Carry, Vault, Verdicts, Sorting, Calculator),
-        *(TeamWorld, Evidence, Scans, Routes, Drawing),
+        *(TeamWorld, EvidenceWorld, Scans, Routes, Drawing),
     )
 }
 BRIDGES: dict[str, type[Gym | TextWorld | ScienceWorld | Spiel | Verifiers]] = {

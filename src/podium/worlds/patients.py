@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ACTIONS", "DOSES", "FEATURES", "STEPS", "Cohort", "action_of", "admitted", "clinician", "doses", "treated"]
+__all__ = [
+    "ACTIONS",
+    "DOSES",
+    "FEATURES",
+    "STEPS",
+    "Cohort",
+    "dose_number",
+    "admitted",
+    "clinician",
+    "doses",
+    "treated",
+]
 
 # What is measured, each as a deviation from normal: above 0 is worse. The first ten respond to treatment.
 FEATURES = (
@@ -42,7 +53,7 @@ def doses(action: Any) -> tuple[Any, Any]:
     return action // DOSES, action % DOSES
 
 
-def action_of(fluids: int, pressors: int) -> int:
+def dose_number(fluids: int, pressors: int) -> int:
     """The number of an action."""
     return fluids * DOSES + pressors
 

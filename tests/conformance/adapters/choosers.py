@@ -19,7 +19,7 @@ from podium.policy.choose.chooser import ScoredSets
 from podium.protocols.option_set import LINKS, OptionRow, OptionSet, encode_set
 from podium.tables.justified import debate_bonus, judge_loss, justified_reward
 from podium.tables.tours import Routing, first_generation, population_order, tour_costs
-from podium.tables.voxel_gains import boundary_weight, label_entropy, likelier_labels, refined, rewards_to_go
+from podium.tables.voxel_gains import boundary_weight, label_entropy, likelier_labels, refined_maps, rewards_to_go
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, credited, differentiate
 from tests.conformance.registry import adapter
@@ -126,7 +126,7 @@ def bs_iris(case: Case) -> dict[str, Any]:
             "cross_entropy_after": label_entropy(after, label, clip),
             "reward": likelier_labels(before, after, label, weight, clip),
         }
-    maps = refined(case.tensor("start"), list(case.tensor("action")))
+    maps = refined_maps(case.tensor("start"), list(case.tensor("action")))
     rewards = [likelier_labels(a, b, label, weight, clip) for a, b in pairwise(maps)]
     return {
         "probability": torch.stack(maps),

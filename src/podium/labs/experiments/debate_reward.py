@@ -18,7 +18,7 @@ from podium.policy.choose.chooser import Chooser
 from podium.protocols.option_set import encode_set
 from podium.report.chart import Series, chart
 from podium.tables.justified import debate_bonus, justified_reward
-from podium.worlds.evidence import ARGUMENTS, argued_set
+from podium.worlds.debates import ARGUMENTS, argued_set
 from podium.worlds.evidence_judge import common_judge
 from podium.worlds.patients import ACTIONS, FEATURES, STEPS, Cohort, Numbers, Picks, clinician, treated
 

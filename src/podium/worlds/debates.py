@@ -14,11 +14,11 @@ from podium.protocols.option_set import ONE, OptionRow, OptionSet, read_set
 from podium.protocols.seats import Player
 from podium.protocols.world import Episode, Task, World
 from podium.worlds.evidence_judge import common_judge
-from podium.worlds.patients import ACTIONS, FEATURES, Numbers, action_of, admitted, clinician, doses
+from podium.worlds.patients import ACTIONS, FEATURES, Numbers, admitted, clinician, dose_number, doses
 from podium.worlds.puzzle import task_key
 from podium.worlds.table import MoveOutcome, TableEpisode
 
-__all__ = ["Evidence", "Revealing", "argued_set", "verdict"]
+__all__ = ["EvidenceWorld", "Revealing", "argued_set", "verdict"]
 
 ARGUMENTS = {1: 4, 2: 6}  # by level
 FIRST, SECOND = "proponent", "opponent"
@@ -66,14 +66,14 @@ class Revealing(Player):
 def _greedy(options: OptionSet, free: list[int]) -> int:
     rows = np.array([row.numbers for row in options.rows])
     fluids, pressors, more_fluids, more_pressors = (int(x) for x in rows[0, OWN : OWN + 4])
-    decisions = (action_of(fluids, pressors), action_of(fluids - more_fluids, pressors - more_pressors))
+    decisions = (dose_number(fluids, pressors), dose_number(fluids - more_fluids, pressors - more_pressors))
     state, revealed = (np.stack([rows[:, column]] * len(free)) for column in (VALUE, REVEALED))
     revealed[np.arange(len(free)), free] = 1.0
     own, other = (common_judge()(state, revealed, np.full(len(free), x)) for x in decisions)
     return free[int((own - other).argmax())]
 
 
-class Evidence(World):
+class EvidenceWorld(World):
     """A patient, and two decisions on doses, one of them a clinician's: each debater defends one and reveals, in turn
     with the other, one of twelve measurements at a time: 4 at level 1, 6 at level 2. A judge who sees what is revealed,
     and nothing else, says whose decision it prefers; that debater earns 1, the other −1.
@@ -128,7 +128,7 @@ class Evidence(World):
 
 
 class _Debate(TableEpisode):
-    def __init__(self, world: Evidence, task: Task, seed: int) -> None:
+    def __init__(self, world: EvidenceWorld, task: Task, seed: int) -> None:
         self.state_seen = np.array(task.data["state"])
         self.decisions, self.key_of_task = task.data["decisions"], task.key
         self.seed = f"{task.key}/{seed}"

@@ -11,11 +11,11 @@ from podium import worlds
 from podium.core.errors import PodiumError
 from podium.protocols.context import History
 from podium.protocols.option_set import read_set
-from podium.worlds.evidence import Evidence, verdict
+from podium.worlds.debates import EvidenceWorld, verdict
 from podium.worlds.patients import FEATURES, clinician, treated
 
 
-def played(world: Evidence, first: str, index: int) -> dict[str, object]:
+def played(world: EvidenceWorld, first: str, index: int) -> dict[str, object]:
     """What comes of a held-out debate whose proponent is a player of the world."""
     episode = world.reset(world.task(index, "test"), index)
     seen, turns = episode.observation, 0
