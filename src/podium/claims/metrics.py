@@ -27,7 +27,7 @@ class RunMetric:
     relative: bool = False
 
 
-def smoothed(values: Sequence[float], width: int = SMOOTH) -> np.ndarray:
+def _smoothed(values: Sequence[float], width: int = SMOOTH) -> np.ndarray:
     """The mean of each value and up to `width` − 1 before it."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.arange(1, len(total))
@@ -36,16 +36,16 @@ def smoothed(values: Sequence[float], width: int = SMOOTH) -> np.ndarray:
 
 
 def reached(curve: Sequence[float], cost: Sequence[float], target: float = TARGET) -> float:
-    """The cost after which a curve, smoothed, is at a target; all of it where it never is."""
-    above = np.flatnonzero(smoothed(curve) >= target)
+    """The cost after which a curve, _smoothed, is at a target; all of it where it never is."""
+    above = np.flatnonzero(_smoothed(curve) >= target)
     return float(cost[above[0]] if len(above) else cost[-1])
 
 
 def at_equal(one: Record, other: Record, by: str, of: str) -> float:
     """`of` of the first run where its `by` is first at the highest level that both reach."""
-    level = min(smoothed(record["curve"][by]).max() for record in (one, other))
-    place = int(np.flatnonzero(smoothed(one["curve"][by]) >= level - 1e-12)[0])
-    return float(smoothed(one["curve"][of])[place])
+    level = min(_smoothed(record["curve"][by]).max() for record in (one, other))
+    place = int(np.flatnonzero(_smoothed(one["curve"][by]) >= level - 1e-12)[0])
+    return float(_smoothed(one["curve"][of])[place])
 
 
 def _final(name: str) -> Callable[[Record, Record], float]:
