@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.core.errors import PodiumError
 
-__all__ = ["METRICS", "RunMetric", "at_equal", "metric_value", "reached"]
+__all__ = ["METRICS", "TARGET", "RunMetric", "at_equal", "metric_value", "reached"]
 
 Record = Mapping[str, Any]  # `final`: numbers by name; `curve`: lists of equal length by name, one entry an iteration
 FLOOR = 1e-6  # of a relative metric: a policy that is certain has no entropy
@@ -60,6 +60,7 @@ def _gap(own: Record, other: Record) -> float:
 METRICS: dict[str, RunMetric] = {
     **{f"pass@{k}": RunMetric(f"pass@{k}", _final(f"pass@{k}")) for k in (1, 8, 32, 64)},
     "auc": RunMetric("pass@1, mean over training", lambda own, other: float(np.mean(own["curve"]["pass@1"]))),
+    "best": RunMetric("best pass@1 in training", lambda own, other: float(_smoothed(own["curve"]["pass@1"]).max())),
     "entropy": RunMetric("entropy of a token", _final("entropy"), relative=True),
     "length": RunMetric("length of answers", _final("length"), relative=True),
     "wrong_length": RunMetric("length of wrong answers", _final("wrong_length"), relative=True),
