@@ -160,6 +160,7 @@ def test_metrics_by_hand() -> None:
     assert at_equal(two, one, "pass@1", "entropy") == pytest.approx(1.875)
     assert reached([0.0, 0.5, 1.0, 1.0, 1.0], [1, 2, 3, 4, 5]) == 4
     assert reached([0.0, 0.1], [7, 14]) == 14
+    assert metric_value("best", one, one) == pytest.approx(0.625)
     assert metric_value("entropy", record(0.5, entropy=np.e), record(0.5)) == pytest.approx(1.0)
     assert metric_value("entropy", record(0.5, entropy=0.0), record(0.5)) == pytest.approx(np.log(1e-6))
     with pytest.raises(PodiumError, match="no 'pass@64'"):
