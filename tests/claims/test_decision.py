@@ -12,9 +12,9 @@ from podium.claims.decision import (
     PairedEvidence,
     benjamini_hochberg,
     decide,
-    evidence,
     holm,
     one_sided_p,
+    paired_evidence,
     settled,
 )
 from podium.claims.spending import critical_values, nominal_levels, obrien_fleming, pocock, sequential_p
@@ -86,17 +86,17 @@ def test_a_paired_test_by_hand() -> None:
 def test_evidence_counts_whole_looks_and_its_interval_narrows() -> None:
     draw = np.random.default_rng(1).normal(0.1, 0.05, 16).tolist()
     with pytest.raises(PodiumError, match="fewer than the first look"):
-        evidence(draw[:7], 0.0, 0.03)
-    first, same, last = (evidence(draw[:n], 0.0, 0.03) for n in (8, 11, 16))
+        paired_evidence(draw[:7], 0.0, 0.03)
+    first, same, last = (paired_evidence(draw[:n], 0.0, 0.03) for n in (8, 11, 16))
     assert first == same
     assert first.pairs == 8
     assert last.high - last.low < first.high - first.low
     assert first.low < first.mean < first.high
-    by_hand = evidence([0.0, 0.0, -8.0, 1.0, 2.0, 3.0, 4.0, 100.0], 0.0, 0.03)
+    by_hand = paired_evidence([0.0, 0.0, -8.0, 1.0, 2.0, 3.0, 4.0, 100.0], 0.0, 0.03)
     assert (by_hand.ahead, by_hand.middle, by_hand.worst) == (0.75, 1.5, -8.0)
     assert last.detectable < first.detectable
     assert settled(last)
-    assert not settled(evidence(np.random.default_rng(2).normal(0.02, 0.1, 8).tolist(), 0.0, 0.03))
+    assert not settled(paired_evidence(np.random.default_rng(2).normal(0.02, 0.1, 8).tolist(), 0.0, 0.03))
 
 
 def of(p_above: float, p_below: float) -> PairedEvidence:

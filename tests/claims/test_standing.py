@@ -17,7 +17,7 @@ from podium.claims.metrics import at_equal, metric_value, reached
 from podium.claims.report import claims_page, claims_table
 from podium.claims.results import Results, RunKey
 from podium.claims.running import ClaimsRun, run_claims
-from podium.claims.standing import RATES, Due, Standing, stand
+from podium.claims.standing import RATES, ClaimStanding, Due, stand
 from podium.cli import main
 from podium.core.errors import PodiumError
 
@@ -79,7 +79,7 @@ def fill(results: Results, due: tuple[Due, ...], value: dict[MethodArm, float], 
         results.add(item.cell, item.arm, item.key, record(rate, rate_noise=1e-5))
 
 
-def advanced(results: Results, value: dict[MethodArm, float]) -> list[Standing]:
+def advanced(results: Results, value: dict[MethodArm, float]) -> list[ClaimStanding]:
     """All states on the way."""
     passed = [stand(CLAIM, results)]
     while passed[-1].due:
@@ -160,6 +160,7 @@ def test_metrics_by_hand() -> None:
     assert at_equal(two, one, "pass@1", "entropy") == pytest.approx(1.875)
     assert reached([0.0, 0.5, 1.0, 1.0, 1.0], [1, 2, 3, 4, 5]) == 4
     assert reached([0.0, 0.1], [7, 14]) == 14
+    assert metric_value("best", one, one) == pytest.approx(0.625)
     assert metric_value("entropy", record(0.5, entropy=np.e), record(0.5)) == pytest.approx(1.0)
     assert metric_value("entropy", record(0.5, entropy=0.0), record(0.5)) == pytest.approx(np.log(1e-6))
     with pytest.raises(PodiumError, match="no 'pass@64'"):

@@ -18,7 +18,7 @@ __all__ = [
     "PairedEvidence",
     "benjamini_hochberg",
     "decide",
-    "evidence",
+    "paired_evidence",
     "holm",
     "one_sided_p",
     "settled",
@@ -57,7 +57,7 @@ def one_sided_p(differences: Sequence[float], null: float) -> float:
     return float(student_t.sf((x.mean() - null) / scale, len(x) - 1))
 
 
-def evidence(
+def paired_evidence(
     differences: Sequence[float], null: float, smallest: float, looks: Sequence[int] = LOOKS
 ) -> PairedEvidence:
     """Of the pairs that complete a look: more than `null`? less than `smallest`? Pairs beyond it wait for the next."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from podium.core.errors import PodiumError
 
-__all__ = ["METRICS", "RunMetric", "at_equal", "metric_value", "reached"]
+__all__ = ["METRICS", "TARGET", "RunMetric", "at_equal", "metric_value", "reached"]
 
 Record = Mapping[str, Any]  # `final`: numbers by name; `curve`: lists of equal length by name, one entry an iteration
 FLOOR = 1e-6  # of a relative metric: a policy that is certain has no entropy
@@ -27,7 +27,7 @@ class RunMetric:
     relative: bool = False
 
 
-def smoothed(values: Sequence[float], width: int = SMOOTH) -> np.ndarray:
+def _smoothed(values: Sequence[float], width: int = SMOOTH) -> np.ndarray:
     """The mean of each value and up to `width` − 1 before it."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.arange(1, len(total))
@@ -36,16 +36,16 @@ def smoothed(values: Sequence[float], width: int = SMOOTH) -> np.ndarray:
 
 
 def reached(curve: Sequence[float], cost: Sequence[float], target: float = TARGET) -> float:
-    """The cost after which a curve, smoothed, is at a target; all of it where it never is."""
-    above = np.flatnonzero(smoothed(curve) >= target)
+    """The cost after which a curve, _smoothed, is at a target; all of it where it never is."""
+    above = np.flatnonzero(_smoothed(curve) >= target)
     return float(cost[above[0]] if len(above) else cost[-1])
 
 
 def at_equal(one: Record, other: Record, by: str, of: str) -> float:
     """`of` of the first run where its `by` is first at the highest level that both reach."""
-    level = min(smoothed(record["curve"][by]).max() for record in (one, other))
-    place = int(np.flatnonzero(smoothed(one["curve"][by]) >= level - 1e-12)[0])
-    return float(smoothed(one["curve"][of])[place])
+    level = min(_smoothed(record["curve"][by]).max() for record in (one, other))
+    place = int(np.flatnonzero(_smoothed(one["curve"][by]) >= level - 1e-12)[0])
+    return float(_smoothed(one["curve"][of])[place])
 
 
 def _final(name: str) -> Callable[[Record, Record], float]:
@@ -60,6 +60,7 @@ def _gap(own: Record, other: Record) -> float:
 METRICS: dict[str, RunMetric] = {
     **{f"pass@{k}": RunMetric(f"pass@{k}", _final(f"pass@{k}")) for k in (1, 8, 32, 64)},
     "auc": RunMetric("pass@1, mean over training", lambda own, other: float(np.mean(own["curve"]["pass@1"]))),
+    "best": RunMetric("best pass@1 in training", lambda own, other: float(_smoothed(own["curve"]["pass@1"]).max())),
     "entropy": RunMetric("entropy of a token", _final("entropy"), relative=True),
     "length": RunMetric("length of answers", _final("length"), relative=True),
     "wrong_length": RunMetric("length of wrong answers", _final("wrong_length"), relative=True),

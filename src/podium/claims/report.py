@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from podium.claims.claim import MethodClaim, fingerprint
 from podium.claims.decision import decide
 from podium.claims.metrics import METRICS
-from podium.claims.standing import Standing
+from podium.claims.standing import ClaimStanding
 
 __all__ = ["HEADER", "claims_page", "claims_table"]
 
@@ -54,13 +54,13 @@ def _number(x: float) -> str:
     return f"{x:+.3f}"
 
 
-def claims_table(standings: Sequence[Standing]) -> list[list[str]]:
+def claims_table(standings: Sequence[ClaimStanding]) -> list[list[str]]:
     """A row for each claim."""
     verdicts = decide({s.claim.slug: s.found for s in standings if s.state == "measured" and s.found is not None})
     return [_row(s, verdicts.get(s.claim.slug, s.state)) for s in standings]
 
 
-def _row(standing: Standing, verdict: str) -> list[str]:
+def _row(standing: ClaimStanding, verdict: str) -> list[str]:
     claim, found = standing.claim, standing.found
     effect = middle = ahead = worst = cost = ""
     if found is not None:
@@ -92,7 +92,7 @@ def _row(standing: Standing, verdict: str) -> list[str]:
     ]
 
 
-def claims_page(standings: Sequence[Standing], earlier: Sequence[tuple[str, int, str, str]]) -> str:
+def claims_page(standings: Sequence[ClaimStanding], earlier: Sequence[tuple[str, int, str, str]]) -> str:
     """The page in Markdown; `earlier` are slug, number, hash and the reason of what came after it."""
     lines = [INTRODUCTION, "| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |"]
     lines += ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in claims_table(standings)]
@@ -109,7 +109,7 @@ def claims_page(standings: Sequence[Standing], earlier: Sequence[tuple[str, int,
     return "\n".join(lines) + "\n"
 
 
-def _pair_row(standing: Standing) -> str:
+def _pair_row(standing: ClaimStanding) -> str:
     claim: MethodClaim = standing.claim
     rates = " and ".join("" if rate is None else f"{rate:g}" for rate in standing.rates)
     sensitivity = "" if standing.sensitivity is None else f"{standing.sensitivity:.3f}"

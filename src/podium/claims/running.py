@@ -14,7 +14,7 @@ from podium.claims.claim import MethodClaim
 from podium.claims.decision import LOOKS
 from podium.claims.measuring import Measurement, apartness, measured_run, one_thread
 from podium.claims.results import Results
-from podium.claims.standing import Due, Standing, stand
+from podium.claims.standing import ClaimStanding, Due, stand
 
 __all__ = ["ClaimsRun", "run_claims"]
 
@@ -52,7 +52,7 @@ def make(due: Due) -> dict[str, Any]:
 
 def run_claims(
     claims: Sequence[MethodClaim], run: ClaimsRun, progress: Callable[[str], None] | None = None
-) -> list[Standing]:
+) -> list[ClaimStanding]:
     """Run what is due. A run that fails is told and not tried again; the other claims go on."""
     begun = time.monotonic()
     failed: set[Due] = set()

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from podium.claims.claim import Cell, MethodArm, MethodClaim, fingerprint
-from podium.claims.decision import LOOKS, PairedEvidence, evidence, settled
+from podium.claims.decision import LOOKS, PairedEvidence, paired_evidence, settled
 from podium.claims.metrics import metric_value
 from podium.claims.results import Results, RunKey
 from podium.sessions.probe import APART
 
-__all__ = ["RATES", "TUNING_SEEDS", "Due", "Standing", "stand", "tuned_rate"]
+__all__ = ["RATES", "TUNING_SEEDS", "Due", "ClaimStanding", "stand", "tuned_rate"]
 
 RATES = (3e-5, 1e-4, 3e-4, 1e-3)
 TUNING_SEEDS = (100, 101, 102)  # never used for a test
@@ -35,7 +35,7 @@ class Due:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ClaimStanding:
     """A claim's state: a word, what it rests on, and what would take it further."""
 
     claim: MethodClaim
@@ -65,21 +65,21 @@ def tuned_rate(cell: Cell, arm: MethodArm, results: Results) -> tuple[float | No
     return best, means[best] - min(means.values()), []
 
 
-def stand(claim: MethodClaim, results: Results, looks: tuple[int, ...] = LOOKS) -> Standing:
+def stand(claim: MethodClaim, results: Results, looks: tuple[int, ...] = LOOKS) -> ClaimStanding:
     """Gates first: active, then present; then the test, look by look."""
     cell = claim.cell
     gate = RunKey("apart", TUNING_SEEDS[0], RATES[2], fingerprint(claim.baseline))
     runs = results.runs(cell, claim.arm)
     if gate not in runs:
-        return Standing(claim, "not run", due=(Due(cell, claim.arm, gate, claim.baseline),))
+        return ClaimStanding(claim, "not run", due=(Due(cell, claim.arm, gate, claim.baseline),))
     distance = float(runs[gate]["distance"])
     if distance <= APART:
         why = f"after {runs[gate]['iterations']} iterations the arms are {distance:.2%} of the update apart"
-        return Standing(claim, "inert", why, distance=distance)
+        return ClaimStanding(claim, "inert", why, distance=distance)
     tuned = {arm: tuned_rate(cell, arm, results) for arm in dict.fromkeys((*claim.arms, claim.control))}
     missing = [due for _, _, dues in tuned.values() for due in dues]
     if missing:
-        return Standing(claim, "tuning", due=tuple(dict.fromkeys(missing)), distance=distance)
+        return ClaimStanding(claim, "tuning", due=tuple(dict.fromkeys(missing)), distance=distance)
     rates = {arm: rate for arm, (rate, _, _) in tuned.items()}
     insensitive, missing = _present(claim, results, rates)
     shared: dict[str, Any] = {
@@ -88,10 +88,10 @@ def stand(claim: MethodClaim, results: Results, looks: tuple[int, ...] = LOOKS) 
         "distance": distance,
     }
     if missing:
-        return Standing(claim, "tuning", due=tuple(missing), **shared)
+        return ClaimStanding(claim, "tuning", due=tuple(missing), **shared)
     if insensitive:
         lacks = f"; it lacks {claim.dial}" if claim.dial else ""
-        return Standing(claim, "insensitive", insensitive + lacks, **shared)
+        return ClaimStanding(claim, "insensitive", insensitive + lacks, **shared)
     return _tested(claim, results, rates, looks, shared)
 
 
@@ -138,7 +138,7 @@ def _tested(
     rates: Mapping[MethodArm, float | None],
     looks: tuple[int, ...],
     shared: dict[str, Any],
-) -> Standing:
+) -> ClaimStanding:
     runs = [results.runs(claim.cell, arm) for arm in claim.arms]
     keys = [[RunKey("test", seed, rates[arm]) for seed in range(looks[-1])] for arm in claim.arms]
     pairs: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -147,7 +147,7 @@ def _tested(
             break
         pairs.append((runs[0][one], runs[1][other]))
     differences = [claim.sign * (metric_value(claim.metric, a, b) - metric_value(claim.metric, b, a)) for a, b in pairs]
-    found = evidence(differences, claim.null, claim.bar, looks) if len(pairs) >= looks[0] else None
+    found = paired_evidence(differences, claim.null, claim.bar, looks) if len(pairs) >= looks[0] else None
     if pairs:
         shared |= {
             "cost": _cost(pairs),
@@ -157,7 +157,7 @@ def _tested(
         added = np.mean([a["final"]["rate_noise"] + b["final"]["rate_noise"] for a, b in pairs])
         shared["noise"] = float(added / max(np.var(differences, ddof=1), 1e-12))
     if found is not None and settled(found, looks):
-        return Standing(claim, "measured", found=found, **shared)
+        return ClaimStanding(claim, "measured", found=found, **shared)
     upto = next(n for n in looks if n > (found.pairs if found else 0))
     due = [
         Due(claim.cell, arm, key)
@@ -165,7 +165,7 @@ def _tested(
         for key in row[:upto]
         if key not in known
     ]
-    return Standing(claim, "testing", due=tuple(due), found=found, **shared)
+    return ClaimStanding(claim, "testing", due=tuple(due), found=found, **shared)
 
 
 def _cost(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, float]:
