@@ -17,6 +17,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.gradient import Forward, UpdateResult, backward
 from podium.core.part import Metric, Shape
+from podium.core.ranks import ALONE, Ranks
 from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.policy import Critic, Policy
@@ -133,6 +134,7 @@ class Trainer:
     contexts: Mapping[str, str] = field(default_factory=dict)  # by role, the column of contexts that it reads
     renewed: tuple[str, ...] = ()  # roles that are the policy as it was when the phase began
     pasts: Mapping[str, PastSelves] = field(default_factory=dict)  # roles that are refreshed from the policy
+    ranks: Ranks = ALONE  # the processes that share the work of this trainer
 
     @property
     def moving(self) -> tuple[str, ...]:
@@ -227,12 +229,9 @@ class Trainer:
             return self.provide(self.provide(batch, [s for s in missing if s not in waiting]), waiting)
 
         def scored(splits: Sequence[Tensor]) -> dict[Signal, Tensor]:
-            parts: dict[Signal, list[Tensor]] = {s: [] for s in missing}
-            for chosen in splits:
-                for signal, value in self.signals(batch.take("rollout", chosen), missing).items():
-                    parts[signal].append(value)
+            parts = self.ranks.spread(splits, lambda chosen: self.signals(batch.take("rollout", chosen), missing))
             # The micro-batches are consecutive rollouts, so that their values join in the order of the batch.
-            return {s: torch.cat(values) for s, values in parts.items()}
+            return {s: torch.cat([values[s] for values in parts]).to(batch.device) for s in missing}
 
         with torch.no_grad():
             return batch.with_columns(self._fitting(batch, scored))
@@ -255,17 +254,28 @@ class Trainer:
             first_shared.setdefault(rollout, shared)
             sizes[rollout] += len(context) - shared
             previous = context
+
+        def parts_of(limit: float) -> list[list[int]]:
+            parts: list[list[int]] = []
+            total = math.inf
+            for rollout, size in enumerate(sizes):
+                total += size
+                if total > limit:
+                    parts.append([])
+                    total = size + first_shared.get(rollout, 0)
+                parts[-1].append(rollout)
+            return parts
+
         # Micro-batches of nearly equal size: a small one at the end would cost as many operations as the others.
-        count = -(-sum(sizes) // self.micro_tokens)
-        limit = min(self.micro_tokens, sum(sizes) / max(count, 1) + max(sizes, default=0))
-        parts: list[list[int]] = []
-        total = math.inf
-        for rollout, size in enumerate(sizes):
-            total += size
-            if total > limit:
-                parts.append([])
-                total = size + first_shared.get(rollout, 0)
-            parts[-1].append(rollout)
+        count, largest = -(-sum(sizes) // self.micro_tokens), max(sizes, default=0)
+        parts = parts_of(min(self.micro_tokens, sum(sizes) / max(count, 1) + largest))
+        if self.ranks.size > 1:  # as many for each rank, as far as there are enough rollouts
+            count = -(-len(parts) // self.ranks.size) * self.ranks.size
+            low, high = min(float(largest), float(self.micro_tokens)), float(self.micro_tokens)
+            while high - low > 1:
+                middle = (low + high) / 2
+                low, high = (middle, high) if len(parts_of(middle)) > count else (low, middle)
+            parts = parts_of(high)
         return [torch.tensor(part, device=batch.device) for part in parts]
 
     def step(
@@ -293,9 +303,10 @@ class Trainer:
             def work(
                 splits: list[Tensor], terms: Sequence[Term] = of_learner, forward: Forward = forward, live: Any = parts
             ) -> UpdateResult:
-                return backward(terms, update, forward, splits, live)
+                return backward(terms, update, forward, splits, live, self.ranks)
 
             results.append(self._fitting(update, work, self.learners[name].optimizer.zero_grad))
+            self.ranks.add_gradients(p for p in self.learners[name].policy.parameters() if p.requires_grad)
         # Every gradient is taken at the weights before the update: no learner steps until all gradients are there.
         result = UpdateResult.joined(results)
         why = partial(cause, update, terms, result.terms)
@@ -367,6 +378,22 @@ class Trainer:
             if old not in batch:
                 computed[old] = computed[signal].detach()
         return computed
+
+    def check_ranks(self) -> None:
+        """Refuse to go on with ranks whose weights differ: all take the same steps."""
+        if self.ranks.size == 1:
+            return
+        own = {
+            name: math.fsum(float(p.detach().sum(dtype=torch.float64)) for p in learner.policy.parameters())
+            for name, learner in self.learners.items()
+        }
+        for rank, sums in enumerate(self.ranks.gather(own)):
+            for name, value in sums.items():
+                if value != own[name] and not math.isnan(value):
+                    raise PodiumError(
+                        f"The weights of {name!r} on rank {rank} are not those of rank {self.ranks.rank}: the ranks "
+                        "have computed different updates. Use the same hardware and versions for all of them."
+                    )
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the learners in addition to their weights."""
