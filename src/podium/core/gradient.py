@@ -23,7 +23,7 @@ from podium.core.ranks import ALONE, Ranks
 from podium.core.signal import Signal
 from podium.core.term import COUPLINGS, Term
 
-__all__ = ["Forward", "UpdateResult", "backward", "now_signals", "whole_groups"]
+__all__ = ["Forward", "HostedUpdate", "UpdateResult", "backward", "now_signals", "whole_groups"]
 
 CLIPPED = ("clip_fraction", "overshot")  # diagnostics that say where a bound of the ratio is reached
 
@@ -89,9 +89,7 @@ def backward(
     the gradients that the ranks have then accumulated add up to that of the update.
     """
     splits = _splits(update, micro_batches)
-    update = update.with_columns(
-        {f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels}
-    )
+    update = _numbered(update)
     unit = "update" if len(splits) == 1 else "group" if whole_groups(update, splits) else "rollout"
     coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index(unit) for t in terms)
     wanted = now_signals([*live, *terms] if coupled else live)
@@ -120,6 +118,52 @@ def backward(
         watch.add_up(ranks)
     watch.report([part for part in live if isinstance(part, Metric)], update)
     return watch.step(passes=2 if live or coupled else 1)
+
+
+class HostedUpdate:
+    """An update whose passes through the model another trainer makes, in micro-batches of its own.
+
+    `first_pass` names the signals of the whole update that it must compute, without a graph, before the first of them;
+    `fix` takes them. Then `loss` is the loss of a micro-batch: the gradients of these losses add up to that of the
+    update, however it is split and whoever computes which part.
+    """
+
+    def __init__(self, terms: Sequence[Term], update: Batch, live: Sequence[Shape | Metric] = ()) -> None:
+        self.terms, self.live, self.update = terms, live, _numbered(update)
+        self.coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index("rollout") for t in terms)
+        self.signals = now_signals([*live, *terms])
+        self.first_pass = self.signals if self.coupled else now_signals(live)
+        self._watch, self._slopes = _Watch(terms), dict[Signal, Tensor]()
+
+    def fix(self, now: Mapping[Signal, Tensor]) -> None:
+        """Evaluate live parts, coefficients and, where terms couple several rollouts, the slopes of the loss."""
+        update = self.update.with_columns(dict(now))
+        for part in self.live:
+            update = update.with_columns(part(update))
+        update = update.with_columns({_coefficient(i, t): t.coefficients(update) for i, t in enumerate(self.terms)})
+        if self.coupled:
+            self._slopes = _slopes(self.terms, update, _carrying(self.terms, update), self._watch)
+        self.update = update
+
+    def loss(self, rows: Tensor, results: Mapping[Signal, Tensor]) -> Tensor:
+        """The loss of these rollouts, from signals of them."""
+        micro = _taken(self.update, rows)
+        if not self.coupled:
+            values = {s: x if s.grad else x.detach() for s, x in results.items()}
+            return self._watch.see(micro.with_columns(values)).sum()
+        parts = [
+            (slope[micro[f"{signal.level}.row"]] * results[signal]).sum() for signal, slope in self._slopes.items()
+        ]
+        return torch.stack(parts).sum() if parts else torch.zeros((), device=micro.device)
+
+    def result(self) -> UpdateResult:
+        """The loss and the diagnostics of what has been computed so far."""
+        return self._watch.step(passes=2 if self.first_pass else 1)
+
+
+def _numbered(update: Batch) -> Batch:
+    """The update with columns that say which elements of it a micro-batch holds."""
+    return update.with_columns({f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels})
 
 
 def _splits(update: Batch, micro_batches: Sequence[Tensor] | None) -> list[Tensor]:
