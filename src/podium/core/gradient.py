@@ -147,7 +147,7 @@ class HostedUpdate:
 
     def loss(self, rows: Tensor, results: Mapping[Signal, Tensor]) -> Tensor:
         """The loss of these rollouts, from signals of them."""
-        micro = _taken(self.update, rows)
+        micro = self.update.take("rollout", rows)  # in the host's order
         if not self.coupled:
             values = {s: x if s.grad else x.detach() for s, x in results.items()}
             return self._watch.see(micro.with_columns(values)).sum()

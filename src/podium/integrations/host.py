@@ -103,8 +103,6 @@ def _of_memories(method: Method) -> list[str]:
             found.append(f"{kind.__name__} trains rollouts of earlier iterations.")
         elif memory.reader or any(isinstance(n, Signal) and n.of == "now" for n in memory.needs):
             found.append(f"{kind.__name__} asks a model after the update.")
-        elif memory.sees_dropped and any(part.top_up for part in method.keep):
-            found.append(f"{kind.__name__} observes groups that dynamic sampling has dropped.")
     return found
 
 
@@ -134,6 +132,7 @@ class Guest:
     iterations: int  # of the whole run, for schedules that go by it
     max_tokens: int
     memories: Memories = field(init=False)
+    dropped: list[Batch] = field(default_factory=list)  # groups of the current batch that are not trained
 
     def __post_init__(self) -> None:
         if reasons := refusals(self.method, self.host):
@@ -160,11 +159,13 @@ class Guest:
         clock = Clock(iteration, self.memories.scalars(self.method), {})
         self.now = method = self.method.at(clock)
         self.memories.begin()
+        self.dropped = []
         batch = self.memories.of_batch(method, batch)
         for part in (*method.annotate, *method.reward, *method.keep):
             batch = batch.with_columns(part(batch))  # type: ignore[operator]
         kept = batch.get("group.keep")
         if kept is not None and bool(kept.any()) and not bool(kept.all()):
+            self.dropped = [batch.take("group", ~kept)]
             batch = batch.take("group", kept)
         for part in (*([method.advantage] if method.advantage else []), *fixed_shapes(method), *fixed_metrics(method)):
             batch = batch.with_columns(part(batch))  # type: ignore[operator]
@@ -183,7 +184,7 @@ class Guest:
 
     def observe(self, batch: Batch) -> None:
         """Show the memories a batch that has been trained."""
-        self.memories.observe(self.now, batch, ())
+        self.memories.observe(self.now, batch, self.dropped)
 
     def column(self, values: Sequence[Any], device: torch.device) -> Any:
         """Values of a data set as a column: numbers as a tensor, texts as they are."""

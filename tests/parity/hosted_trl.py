@@ -1,0 +1,87 @@
+"""Runs of TRL's trainer and of Podium's inside it, for tests and for the table of methods. Needs TRL 1.16."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+import podium
+from podium.integrations.trl import PodiumTrainer
+from podium.method import Method
+
+TINY = Path(podium.__file__).parent / "models" / "tiny"
+SUMS = [f"{a}+{b}=" for a in range(1, 9) for b in range(1, 9)]
+
+
+def letters(completions: list[Any], **_: Any) -> list[float]:
+    """A reward that varies within every group."""
+    return [sum(map(ord, text)) % 7 / 6.0 for text in completions]
+
+
+@dataclass
+class Seen:
+    """What a training run has done: the gradient before each optimiser step, its seconds, and the trainer."""
+
+    gradients: list[torch.Tensor] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    trainer: Any = None
+
+    @property
+    def weights(self) -> torch.Tensor:
+        return torch.cat([p.detach().flatten() for p in self.trainer.model.parameters()])
+
+
+class _Watch(TrainerCallback):
+    def __init__(self, seen: Seen) -> None:
+        self.seen, self.began = seen, 0.0
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        self.began = time.monotonic()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.seen.seconds.append(time.monotonic() - self.began)
+
+    def on_pre_optimizer_step(self, *_: Any, model: Any = None, **__: Any) -> None:
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+        self.seen.gradients.append(torch.cat([g.detach().flatten().clone() for g in grads]))
+
+
+def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrainer, **changes: Any) -> Seen:
+    """A few steps on podium/tiny: of a method inside TRL, or of TRL's own trainer (None)."""
+    torch.manual_seed(0)
+    special = {k: changes.pop(k) for k in ("answer", "rollout_func", "config") if k in changes}
+    config = special.pop("config", GRPOConfig)
+    with tempfile.TemporaryDirectory() as folder:
+        usual = dict(
+            output_dir=changes.pop("output_dir", folder), use_cpu=True, bf16=False, report_to="none", seed=3,
+            learning_rate=1e-3, max_steps=steps, logging_steps=1, disable_tqdm=True, save_strategy="no",
+            per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4, max_completion_length=16,
+        )  # fmt: skip
+        extra = {} if method is None else {"method": method}
+        made = (trainer if method is None else PodiumTrainer)(
+            **extra,
+            model=AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32),
+            reward_funcs=changes.pop("reward_funcs", letters),
+            args=config(**{**usual, **changes}),
+            train_dataset=Dataset.from_dict({"prompt": SUMS, "reference_answer": [str(len(x)) for x in SUMS]}),
+            processing_class=AutoTokenizer.from_pretrained(TINY),
+            **special,
+        )
+        seen = Seen(trainer=made)
+        made.add_callback(_Watch(seen))
+        made.train()
+    return seen
+
+
+def gap(mine: Seen, theirs: Seen) -> float:
+    """The largest difference of two runs' gradients, as a share of their norm."""
+    assert len(mine.gradients) == len(theirs.gradients) > 0
+    return max(float((a - b).abs().max() / b.norm()) for a, b in zip(mine.gradients, theirs.gradients, strict=True))
