@@ -57,8 +57,12 @@ class _Watch(TrainerCallback):
 def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrainer, **changes: Any) -> Seen:
     """A few steps on podium/tiny: of a method inside TRL, or of TRL's own trainer (None)."""
     torch.manual_seed(0)
-    special = {k: changes.pop(k) for k in ("answer", "rollout_func", "config") if k in changes}
-    config = special.pop("config", GRPOConfig)
+    special = {k: changes.pop(k) for k in ("answer", "config", "episodes") if k in changes}
+    config, rewards = special.pop("config", GRPOConfig), changes.pop("reward_funcs", letters)
+    data = Dataset.from_dict({"prompt": SUMS, "reference_answer": [str(len(x)) for x in SUMS]})
+    if episodes := special.pop("episodes", None):
+        special["rollout_func"], rewards = episodes, episodes.reward
+        data = Dataset.from_list(episodes.rows)
     with tempfile.TemporaryDirectory() as folder:
         usual = dict(
             output_dir=changes.pop("output_dir", folder), use_cpu=True, bf16=False, report_to="none", seed=3,
@@ -69,9 +73,9 @@ def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrain
         made = (trainer if method is None else PodiumTrainer)(
             **extra,
             model=AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32),
-            reward_funcs=changes.pop("reward_funcs", letters),
+            reward_funcs=rewards,
             args=config(**{**usual, **changes}),
-            train_dataset=Dataset.from_dict({"prompt": SUMS, "reference_answer": [str(len(x)) for x in SUMS]}),
+            train_dataset=data,
             processing_class=AutoTokenizer.from_pretrained(TINY),
             **special,
         )

@@ -188,6 +188,8 @@ class Guest:
 
     def column(self, values: Sequence[Any], device: torch.device) -> Any:
         """Values of a data set as a column: numbers as a tensor, texts as they are."""
-        if all(isinstance(v, (int, float, bool)) for v in values):
+        if all(isinstance(v, bool) for v in values):
+            return torch.tensor(values, device=device)
+        if all(isinstance(v, (int, float)) for v in values):
             return torch.tensor(values, device=device, dtype=torch.float32)
         return list(values)
