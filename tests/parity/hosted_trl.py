@@ -6,6 +6,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
@@ -24,6 +25,16 @@ SUMS = [f"{a}+{b}=" for a in range(1, 9) for b in range(1, 9)]
 def letters(completions: list[Any], **_: Any) -> list[float]:
     """A reward that varies within every group."""
     return [sum(map(ord, text)) % 7 / 6.0 for text in completions]
+
+
+def written(prompts: list[str], trainer: Any) -> dict[str, Any]:
+    """A `rollout_func` whose answers depend on nothing but the prompt and their number in the group."""
+    ids = [trainer.processing_class(text)["input_ids"] for text in prompts]
+    answers = []
+    for number, prompt in enumerate(prompts):
+        random = Random(f"{prompt}{number % trainer.num_generations}")
+        answers.append([random.randrange(20, 60) for _ in range(random.randrange(3, 16))])
+    return {"prompt_ids": ids, "completion_ids": answers, "logprobs": [[0.0] * len(x) for x in answers]}
 
 
 @dataclass
@@ -57,8 +68,9 @@ class _Watch(TrainerCallback):
 def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrainer, **changes: Any) -> Seen:
     """A few steps on podium/tiny: of a method inside TRL, or of TRL's own trainer (None)."""
     torch.manual_seed(0)
-    special = {k: changes.pop(k) for k in ("answer", "config", "episodes") if k in changes}
+    special = {k: changes.pop(k) for k in ("answer", "correct_above", "config", "episodes", "rollout_func") if k in changes}
     config, rewards = special.pop("config", GRPOConfig), changes.pop("reward_funcs", letters)
+    resume = changes.pop("resume", False)
     data = Dataset.from_dict({"prompt": SUMS, "reference_answer": [str(len(x)) for x in SUMS]})
     if episodes := special.pop("episodes", None):
         special["rollout_func"], rewards = episodes, episodes.reward
@@ -81,11 +93,13 @@ def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrain
         )
         seen = Seen(trainer=made)
         made.add_callback(_Watch(seen))
-        made.train()
+        if steps:
+            made.train(resume_from_checkpoint=resume)
     return seen
 
 
-def gap(mine: Seen, theirs: Seen) -> float:
+def gap(mine: Seen, theirs: Seen, last: int = 0) -> float:
     """The largest difference of two runs' gradients, as a share of their norm."""
-    assert len(mine.gradients) == len(theirs.gradients) > 0
-    return max(float((a - b).abs().max() / b.norm()) for a, b in zip(mine.gradients, theirs.gradients, strict=True))
+    pairs = list(zip(mine.gradients[-last:], theirs.gradients[-last:], strict=True))
+    assert pairs
+    return max(float((a - b).abs().max() / b.norm()) for a, b in pairs)

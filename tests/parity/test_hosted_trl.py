@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("trl", minversion="1.16")
 
@@ -83,3 +89,59 @@ def test_what_trl_lacks_is_refused_with_the_reason() -> None:
         train("grpo", steps=1)
     with pytest.raises(PodiumError, match="steps_per_generation a multiple"):
         train("grpo@trl", steps=1, steps_per_generation=3)
+
+
+TWO = """
+import os, sys, torch
+sys.path.insert(0, sys.argv[1])
+from hosted_trl import train, written
+from test_hosted_trl import PLAIN, with_loss, kl, MEAN
+method = with_loss(MEAN, kl(MEAN)) if sys.argv[3] == "kl" else sys.argv[3]
+seen = train(method, steps=2, **PLAIN, beta=0.04, rollout_func=written,
+             per_device_train_batch_size=16 // int(os.environ["WORLD_SIZE"]), gradient_accumulation_steps=1)
+if os.environ["RANK"] == "0":
+    torch.save({"gradients": seen.gradients, "ids": seen.trainer._batch["token.id"]}, sys.argv[2])
+"""
+
+
+def launched(size: int, out: Path, method: str) -> dict[str, Any]:
+    """What a run on several processes has done."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(size)}
+    shared |= {"GLOO_SOCKET_IFNAME": "lo", "LOCAL_WORLD_SIZE": str(size), "ACCELERATE_USE_CPU": "true"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWO, str(Path(__file__).parent), str(out), method],
+            env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+    said = [p.communicate(timeout=300)[1] for p in processes]
+    assert [p.returncode for p in processes] == [0] * size, said
+    found: dict[str, Any] = torch.load(out, weights_only=True)
+    return found
+
+
+@pytest.mark.parametrize("method", ["kl", "pacs"])  # one pass, and two: its loss couples the whole update
+def test_two_processes_have_the_gradients_of_one_on_the_same_rollouts(method: str, tmp_path: Path) -> None:
+    # TRL's own sampler draws other tokens in each process: these are given.
+    one, two = (launched(size, tmp_path / str(size), method) for size in (1, 2))
+    assert torch.equal(one["ids"], two["ids"])
+    for a, b in zip(two["gradients"], one["gradients"], strict=True):
+        assert float(b.norm()) > 0.01
+        assert float((a - b).abs().max() / b.norm()) < 2e-6
+
+
+def test_memories_are_saved_with_the_checkpoints_and_come_back(tmp_path: Path) -> None:
+    usual = {"save_strategy": "steps", "save_steps": 2, "output_dir": str(tmp_path), "learning_rate": 1e-4, "lr_scheduler_type": "constant"}
+    begun = repr(train("riskpo", steps=0, **usual).trainer.guest.memories.states)
+    whole = train("riskpo", steps=4, **{**usual, "output_dir": str(tmp_path / "whole")})
+    train("riskpo", steps=2, **usual)
+    resumed = train("riskpo", steps=4, resume=True, **usual)
+    assert len(resumed.gradients) == 2
+    assert gap(resumed, whole, last=2) < 2e-6
+    assert begun != repr(whole.trainer.guest.memories.states) == repr(resumed.trainer.guest.memories.states)

@@ -42,6 +42,7 @@ def attempt(name: str) -> str:
     else:
         how = {"answer": lambda text: text[-1:], "episodes": Episodes("keydoor", tasks=8, level=1)}
         how["max_completion_length"] = 128
+    how["correct_above"] = 0.5
     drawn = settings(method)
     fitting = {"num_generations": 4, "num_iterations": min(drawn["num_iterations"], 2)}
     seen = train(method, steps=2, **how, **{**drawn, **fitting, "use_bias_correction_kl": False})

@@ -113,14 +113,21 @@ def _unmet(method: Method, host: Host) -> list[str]:
     missing: dict[str, str] = {}
     for part in method.parts():
         for need in part.needs:
-            if isinstance(need, str) and need not in have and not (host.turns and need.startswith(("turn.", "step."))):
+            if isinstance(need, str) and not _there(need, have) and not (host.turns and need.startswith(("turn.", "step."))):
                 missing.setdefault(need, type(part).__name__)
         have |= set(part.provides)
     for memory in method.memories:
         for need in memory.needs:
-            if isinstance(need, str) and need not in have:
+            if isinstance(need, str) and not _there(need, have):
                 missing.setdefault(need, type(memory).__name__)
     return [f"{reader} reads {column}, which {host.name} does not have." for column, reader in missing.items()]
+
+
+def _there(column: str, have: Collection[str]) -> bool:
+    """Whether there is a column, or one of a level above, whose values a batch copies down."""
+    level, _, name = column.partition(".")
+    above = {"token": ("turn", "rollout", "group", "batch"), "turn": ("rollout", "group", "batch")}
+    return column in have or any(f"{upper}.{name}" in have for upper in above.get(level, ()))
 
 
 @dataclass
