@@ -52,6 +52,20 @@ def attempt(name: str) -> str:
     return " ".join(["runs", *turns, *(f"({remark})" for remark in remarks(method))])
 
 
+def _write_table(host: str, found: dict[str, dict[str, str]]) -> None:
+    """The table in the page of the host."""
+    page = ROOT / "docs" / "guide" / f"{host}.md"
+    text = page.read_text("utf-8")
+    head, begin, rest = text.partition(f"<!-- what runs in {host} -->\n")
+    _, end, tail = rest.partition("<!-- end -->")
+    rows = {name: entry[host] for name, entry in sorted(found.items()) if host in entry}
+    count = sum(outcome.startswith("runs") for outcome in rows.values())
+    cells = {name: outcome.replace("|", "\\|").replace("[", "\\[") for name, outcome in rows.items()}
+    listed = "".join(f"| {name} | {outcome} |\n" for name, outcome in cells.items())
+    table = f"\n{count} of {len(rows)} methods run.\n\n| method | in {host.upper()} |\n| --- | --- |\n{listed}\n"
+    page.write_text(head + begin + table + end + tail, "utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("host", choices=["trl"])
@@ -70,6 +84,7 @@ def main() -> int:
         found.setdefault(name, {})[arguments.host] = outcome
         print(f"{name}: {outcome}", file=sys.stderr, flush=True)
     FILE.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n", "utf-8")
+    _write_table(arguments.host, found)
     runs = sum(entry.get(arguments.host, "").startswith("runs") for entry in found.values())
     print(f"{runs} of {len(found)} methods run in {arguments.host}", file=sys.stderr)
     return 0
