@@ -27,6 +27,11 @@ def letters(completions: list[Any], **_: Any) -> list[float]:
     return [sum(map(ord, text)) % 7 / 6.0 for text in completions]
 
 
+def right(completions: list[Any], **_: Any) -> list[float]:
+    """A reward that says right or wrong."""
+    return [float(sum(map(ord, text)) % 2) for text in completions]
+
+
 def written(prompts: list[str], trainer: Any) -> dict[str, Any]:
     """A `rollout_func` whose answers depend on nothing but the prompt and their number in the group."""
     ids = [trainer.processing_class(text)["input_ids"] for text in prompts]

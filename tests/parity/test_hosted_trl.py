@@ -94,10 +94,10 @@ def test_what_trl_lacks_is_refused_with_the_reason() -> None:
 TWO = """
 import os, sys, torch
 sys.path.insert(0, sys.argv[1])
-from hosted_trl import train, written
+from hosted_trl import right, train, written
 from test_hosted_trl import PLAIN, with_loss, kl, MEAN
 method = with_loss(MEAN, kl(MEAN)) if sys.argv[3] == "kl" else sys.argv[3]
-seen = train(method, steps=2, **PLAIN, beta=0.04, rollout_func=written,
+seen = train(method, steps=2, **PLAIN, beta=0.04, rollout_func=written, reward_funcs=right,
              per_device_train_batch_size=16 // int(os.environ["WORLD_SIZE"]), gradient_accumulation_steps=1)
 if os.environ["RANK"] == "0":
     torch.save({"gradients": seen.gradients, "ids": seen.trainer._batch["token.id"]}, sys.argv[2])

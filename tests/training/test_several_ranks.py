@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import podium
 from podium.core.ranks import ALONE
@@ -76,7 +77,7 @@ def test_tokens_are_the_same_and_gradients_those_of_one_process(size: int, names
 
 def test_sigterm_to_one_rank_stops_all_and_the_run_goes_on_with_one_process(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    processes = launch(2, *train_command(out, 500))
+    processes = launch(2, *train_command(out, 500, "--set", "shard=true"))  # its checkpoints hold all moments
     while not RunDirectory(out).checkpoints() and processes[0].poll() is None:
         time.sleep(0.1)
     processes[1].send_signal(signal.SIGTERM)
@@ -86,6 +87,8 @@ def test_sigterm_to_one_rank_stops_all_and_the_run_goes_on_with_one_process(tmp_
     directory = RunDirectory(out)
     last = directory.metrics()[-1]["iteration"]
     assert directory.checkpoints()[-1].name == f"iteration-{last:06d}"
+    moments = load_file(directory.checkpoints()[-1] / "policy.optimizer.safetensors")
+    assert {name.partition(".")[2] for name in moments} == {"exp_avg", "exp_avg_sq", "step"}
     result = resume(out, iterations=last + 1)
     assert result.finished
     assert [line["iteration"] for line in result.metrics] == list(range(last + 2))

@@ -27,14 +27,14 @@ FILE = ROOT / "src" / "podium" / "hosts.json"
 def attempt(name: str) -> str:
     """What became of a method in TRL: `runs`, `runs` with a remark, or why it does not."""
     sys.path.insert(0, str(ROOT / "tests" / "parity"))
-    from hosted_trl import train
+    from hosted_trl import right, train
 
     from podium.integrations.host import Host, refusals, remarks
     from podium.integrations.trl import COLUMNS, settings
     from podium.integrations.trl_episodes import Episodes
 
     method = methods.get(name)
-    given = {*COLUMNS, "rollout.answer", "rollout.reference_answer", "rollout.reward.letters"}
+    given = {*COLUMNS, "rollout.answer", "rollout.reference_answer", "rollout.reward.right"}
     if not refusals(method, Host("TRL", given)):
         how = {"answer": lambda text: text[-1:]}
     elif reasons := refusals(method, Host("TRL", given, turns=True)):
@@ -42,7 +42,7 @@ def attempt(name: str) -> str:
     else:
         how = {"answer": lambda text: text[-1:], "episodes": Episodes("keydoor", tasks=8, level=1)}
         how["max_completion_length"] = 128
-    how["correct_above"] = 0.5
+    how.setdefault("reward_funcs", right)
     drawn = settings(method)
     fitting = {"num_generations": 4, "num_iterations": min(drawn["num_iterations"], 2)}
     seen = train(method, steps=2, **how, **{**drawn, **fitting, "use_bias_correction_kl": False})

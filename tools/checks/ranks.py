@@ -95,6 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--iterations", type=int, default=1)
+    parser.add_argument("--shard", action="store_true", help="each rank keeps a share of the moments")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     failed = 0
@@ -104,7 +105,7 @@ def main() -> int:
             try:
                 phases = len(list(methods.get(name).leaves()))
                 iterations = max(arguments.iterations, phases)
-                config = small_config(name, iterations)
+                config = small_config(name, iterations, shard=arguments.shard)
                 together = trace(config, iterations, ranks)
                 alone = trace(config, iterations, along=together) if ranks.first else None
             except PodiumError as problem:

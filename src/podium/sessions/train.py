@@ -314,6 +314,8 @@ def _write_checkpoint(run: Run, directory: RunDirectory) -> None:
     if run.saved == run.iteration or run.iteration == 0:
         return
     begun = time.monotonic()
+    for learner in run.trainer.learners.values():
+        learner.gather_moments()
     directory.write_checkpoint(run.iteration, run.save, run.config.keep_checkpoints)
     run.stop.checkpoint_s = time.monotonic() - begun
     run.saved = run.iteration if run.pending is None else None

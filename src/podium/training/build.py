@@ -61,7 +61,7 @@ def _build(config: Config, world: World, stage: Stage, ranks: Ranks) -> Run:
     config = fill_in_learning_rate(config, sum(p.numel() for p in policy.parameters()))
     stage("Reading the first tasks")
     prompt, prompt_notes = check_prompts(world, policy, config)
-    trained = learners(models, config)
+    trained = learners(models, config, ranks)
     frozen = frozen_models(models, trained, config)
     longest = min(prompt + config.max_tokens, policy.context_length)
     memory = plan_memory(

@@ -75,6 +75,8 @@ class Config(Value):
     dtype: str | None = None  # of the computation; None: bfloat16 on a GPU that supports it, float32 elsewhere
     lora: int | None = None  # rank; None: all weights are trained
     moments: str = "float32"  # precision of the optimiser's running means: float32, or 8bit, a quarter of the memory
+    # Of several processes each keeps a share of the optimiser's moments, and the others' updates are sent to it.
+    shard: bool = False
     eval_every: int = 20  # iterations; 0: only before and after
     eval_tasks: int = 128  # held-out tasks of one evaluation
     eval_samples: int = 2  # answers to each of them
@@ -107,6 +109,8 @@ class Config(Value):
         if self.dtype is not None:
             one_of(self, "dtype", ("float32", "bfloat16"))
         one_of(self, "moments", tuple(MOMENTS))
+        if self.shard and self.moments != "float32":
+            raise PodiumError("shard keeps moments in float32: leave moments='8bit' out, or shard.")
 
     @property
     def precision(self) -> str:

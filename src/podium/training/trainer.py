@@ -42,6 +42,7 @@ class Learner:
     settings: Optimizer
     lower: torch.dtype | None = None  # the precision to compute in; None: that of the weights
     moments: str = "float32"  # the precision of the optimiser's running means: float32 or 8bit
+    shard: bool = False  # whether each rank keeps a share of them
     updates: int = 0
     since: int = 0  # the update at which its optimiser was new
     optimizer: torch.optim.Optimizer = field(init=False)
@@ -53,11 +54,14 @@ class Learner:
         s, fused = self.settings, True if self.policy.device.type == "cuda" else None
         assert s.betas is not None
         usual = {"lr": s.lr, "betas": s.betas, "weight_decay": s.weight_decay}
-        self.optimizer = (
-            QuantizedAdamW(trained, **usual)
-            if self.moments == "8bit"
-            else torch.optim.AdamW(trained, **usual, fused=fused)
-        )
+        if self.moments == "8bit":
+            self.optimizer = QuantizedAdamW(trained, **usual)
+        elif self.shard:
+            from torch.distributed.optim import ZeroRedundancyOptimizer
+
+            self.optimizer = ZeroRedundancyOptimizer(trained, torch.optim.AdamW, **usual, fused=fused)
+        else:
+            self.optimizer = torch.optim.AdamW(trained, **usual, fused=fused)
 
     def step(
         self,
@@ -96,8 +100,15 @@ class Learner:
 
     def refresh(self) -> None:
         """Begin with a new optimiser: no moments, and the learning rate's schedule over the updates that are left."""
-        self.optimizer.state.clear()
+        local: Any = self.optimizer
+        (local.optim if self.shard else local).state.clear()
         self.since = self.updates
+
+    def gather_moments(self) -> None:
+        """Bring the moments of all ranks to the first one, which writes them."""
+        if self.shard:
+            sharded: Any = self.optimizer
+            sharded.consolidate_state_dict(to=0)
 
     def rate(self, planned: int) -> float:
         """The learning rate of the next update, of `planned` in all."""
