@@ -25,9 +25,9 @@ from podium.training.process_group import is_first, restarted
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-# Live shapes with a critic and a memory; terms that couple an update; several turns; several models that learn; one plan
+# A critic and live shapes; terms that couple an update; several turns; several models that learn; one plan
 # for all tasks.
-KINDS = ("archer", "drpo", "gigpo", "advevo-marl", "xrpo")
+KINDS = ("st-ppo", "drpo", "gigpo", "advevo-marl", "xrpo")
 
 
 def launch(size: int, *arguments: str, of_rank: dict[int, Sequence[str]] | None = None) -> list[subprocess.Popen[str]]:
