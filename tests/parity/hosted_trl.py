@@ -73,7 +73,9 @@ class _Watch(TrainerCallback):
 def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrainer, **changes: Any) -> Seen:
     """A few steps on podium/tiny: of a method inside TRL, or of TRL's own trainer (None)."""
     torch.manual_seed(0)
-    special = {k: changes.pop(k) for k in ("answer", "correct_above", "config", "episodes", "rollout_func") if k in changes}
+    special = {
+        k: changes.pop(k) for k in ("answer", "correct_above", "config", "episodes", "rollout_func") if k in changes
+    }
     config, rewards = special.pop("config", GRPOConfig), changes.pop("reward_funcs", letters)
     resume = changes.pop("resume", False)
     data = Dataset.from_dict({"prompt": SUMS, "reference_answer": [str(len(x)) for x in SUMS]})
@@ -81,11 +83,12 @@ def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrain
         special["rollout_func"], rewards = episodes, episodes.reward
         data = Dataset.from_list(episodes.rows)
     with tempfile.TemporaryDirectory() as folder:
-        usual = dict(
-            output_dir=changes.pop("output_dir", folder), use_cpu=True, bf16=False, report_to="none", seed=3,
-            learning_rate=1e-3, max_steps=steps, logging_steps=1, disable_tqdm=True, save_strategy="no",
-            per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4, max_completion_length=16,
-        )  # fmt: skip
+        usual = {
+            "output_dir": changes.pop("output_dir", folder), "use_cpu": True, "bf16": False, "report_to": "none",
+            "seed": 3, "learning_rate": 1e-3, "max_steps": steps, "logging_steps": 1, "disable_tqdm": True, "save_strategy": "no",
+            "per_device_train_batch_size": 8, "gradient_accumulation_steps": 2, "num_generations": 4,
+            "max_completion_length": 16,
+        }  # fmt: skip
         extra = {} if method is None else {"method": method}
         made = (trainer if method is None else PodiumTrainer)(
             **extra,

@@ -14,14 +14,13 @@ import torch
 
 pytest.importorskip("trl", minversion="1.16")
 
-from hosted_trl import gap, train  # noqa: E402
+from hosted_trl import gap, train
+from trl import RLOOConfig, RLOOTrainer
 
-from trl import RLOOConfig, RLOOTrainer  # noqa: E402
-
-from podium import PodiumError, methods  # noqa: E402
-from podium.method import Method  # noqa: E402
-from podium.core.term import Aggregate  # noqa: E402
-from podium.parts.objective import KL, Clip, PolicyGradient  # noqa: E402
+from podium import PodiumError, methods
+from podium.core.term import Aggregate
+from podium.method import Method
+from podium.parts.objective import KL, Clip, PolicyGradient
 
 GRPO = methods.get("grpo@trl")
 MEAN, ALL = "token mean", "token mean, rollout mean of all"
@@ -40,10 +39,16 @@ def kl(path: str, **settings: Any) -> KL:
 CASES = {
     "grpo": (with_loss(ALL), {"loss_type": "grpo"}),
     "dapo": (with_loss(MEAN, clip=Clip(0.2, 0.28)), {"loss_type": "dapo", "epsilon_high": 0.28}),
-    "dr_grpo": (with_loss("token sum / 16, rollout mean of all", scale="none"), {"loss_type": "dr_grpo", "scale_rewards": "none"}),
+    "dr_grpo": (
+        with_loss("token sum / 16, rollout mean of all", scale="none"),
+        {"loss_type": "dr_grpo", "scale_rewards": "none"},
+    ),
     "gspo": (with_loss(ALL, ratio="sequence"), {"loss_type": "grpo", "importance_sampling_level": "sequence"}),
     "kl": (with_loss(ALL, kl(ALL)), {"loss_type": "grpo", "beta": 0.04, "use_bias_correction_kl": False}),
-    "cispo": (methods.get("cispo").with_(advantage=GRPO.advantage), {"loss_type": "cispo", "epsilon_high": 5.0, "scale_rewards": "group"}),
+    "cispo": (
+        methods.get("cispo").with_(advantage=GRPO.advantage),
+        {"loss_type": "cispo", "epsilon_high": 5.0, "scale_rewards": "group"},
+    ),
     "live kl": (with_loss(ALL, kl(ALL, corrected=True)), {"loss_type": "grpo", "beta": 0.04}),
 }
 
@@ -71,7 +76,10 @@ def test_gradients_of_rloo_are_those_of_its_trainer() -> None:
 def test_where_trl_averages_micro_batches_the_mean_of_the_update_is_exact() -> None:
     # loss_type="bnpo" divides each micro-batch by its own tokens: with one micro-batch it is the token mean.
     method = with_loss(MEAN)
-    split, whole = {"per_device_train_batch_size": 8}, {"per_device_train_batch_size": 16, "gradient_accumulation_steps": 1}
+    split, whole = (
+        {"per_device_train_batch_size": 8},
+        {"per_device_train_batch_size": 16, "gradient_accumulation_steps": 1},
+    )
     mine = train(method, steps=1, **PLAIN, **split)
     assert gap(mine, train(method, steps=1, **PLAIN, **whole)) < 2e-6
     assert gap(mine, train(None, steps=1, loss_type="bnpo", **PLAIN, **whole)) < 2e-6
@@ -85,7 +93,7 @@ def test_what_trl_lacks_is_refused_with_the_reason() -> None:
     }.items():
         with pytest.raises(PodiumError, match=reason):
             train(name, steps=1)
-    with pytest.raises(PodiumError, match="set beta=1.0"):
+    with pytest.raises(PodiumError, match="set beta="):
         train("grpo", steps=1)
     with pytest.raises(PodiumError, match="steps_per_generation a multiple"):
         train("grpo@trl", steps=1, steps_per_generation=3)
@@ -137,7 +145,13 @@ def test_two_processes_have_the_gradients_of_one_on_the_same_rollouts(method: st
 
 
 def test_memories_are_saved_with_the_checkpoints_and_come_back(tmp_path: Path) -> None:
-    usual = {"save_strategy": "steps", "save_steps": 2, "output_dir": str(tmp_path), "learning_rate": 1e-4, "lr_scheduler_type": "constant"}
+    usual = {
+        "save_strategy": "steps",
+        "save_steps": 2,
+        "output_dir": str(tmp_path),
+        "learning_rate": 1e-4,
+        "lr_scheduler_type": "constant",
+    }
     begun = repr(train("riskpo", steps=0, **usual).trainer.guest.memories.states)
     whole = train("riskpo", steps=4, **{**usual, "output_dir": str(tmp_path / "whole")})
     train("riskpo", steps=2, **usual)

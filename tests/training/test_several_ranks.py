@@ -68,7 +68,7 @@ def train_command(out: Path, iterations: int, *more: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(("size", "names"), [(2, KINDS), (4, ("ppo",))])
 def test_tokens_are_the_same_and_gradients_those_of_one_process(size: int, names: Sequence[str]) -> None:
-    # With four ranks and updates of a single rollout (ppo), three of them have nothing to do, and nobody waits for them.
+    # With four ranks and updates of a single rollout (ppo), three have nothing to do, and nobody waits for them.
     results = ended(launch(size, "tools.checks.ranks", *names))
     rows = [json.loads(line) for line in results[0][1].splitlines() if line.startswith("{")]
     assert [row["method"] for row in rows] == list(names), results
@@ -133,11 +133,14 @@ def test_a_killed_rank_is_noticed_and_the_run_goes_on_from_its_checkpoint(tmp_pa
 
 
 def test_one_process_is_the_first_and_only_rank() -> None:
-    assert is_first({}) and is_first({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"})
+    assert is_first({})
+    assert is_first({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"})
     assert not is_first({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"})
     assert is_first({"RANK": "1", "WORLD_SIZE": "2"})  # variables that another program has left
-    assert restarted({"TORCHELASTIC_RESTART_COUNT": "1"}) and not restarted({})
-    assert ALONE.share([1, 2]) == [1, 2] and ALONE.spread([1, 2], lambda x: 2 * x) == [2, 4]
+    assert restarted({"TORCHELASTIC_RESTART_COUNT": "1"})
+    assert not restarted({})
+    assert ALONE.share([1, 2]) == [1, 2]
+    assert ALONE.spread([1, 2], lambda x: 2 * x) == [2, 4]
     weight = torch.nn.Parameter(torch.ones(2))
     ALONE.add_gradients([weight])
     assert weight.grad is None

@@ -1,4 +1,4 @@
-"""Do several processes train as one does? Each method takes an iteration on all ranks together, and one on rank 0 alone.
+"""Do several processes train as one does? Each method takes an iteration on all ranks, and one on rank 0 alone.
 
     torchrun --nproc-per-node 2 -m tools.checks.ranks [NAME …] [--iterations 1]
 

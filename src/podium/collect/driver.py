@@ -129,7 +129,9 @@ class Driver:
         the plans, and all get the rollouts of all."""
         if self.ranks.size == 1:
             return self._run(plans)
-        shares = self.ranks.together(lambda: (self._run(self.ranks.share(plans)), self._spent_here(), self._judgements()))
+        shares = self.ranks.together(
+            lambda: (self._run(self.ranks.share(plans)), self._spent_here(), self._judgements())
+        )
         others = [spent for rank, (_, spent, _) in enumerate(shares) if rank != self.ranks.rank]
         self._spent_elsewhere = (sum(sampled for sampled, _ in others), sum(encoded for _, encoded in others))
         self._add_judgements([judgements for _, _, judgements in shares])
@@ -238,7 +240,9 @@ class Driver:
 
     def _add_judgements(self, of_ranks: Sequence[tuple[int, int, int, dict[str, int]]]) -> None:
         """Book what was judged on all ranks."""
-        self.judged, self.judge_retries, self.judge_nonsense = (sum(x[n] for x in of_ranks) for n in range(3))
+        self.judged = sum(judged for judged, _, _, _ in of_ranks)
+        self.judge_retries = sum(retries for _, retries, _, _ in of_ranks)
+        self.judge_nonsense = sum(unread for _, _, unread, _ in of_ranks)
         self.judge_failures = dict(sum((Counter(x[3]) for x in of_ranks), Counter()))
 
     def count_judgement(self, opinion: Opinion, failure: str) -> None:

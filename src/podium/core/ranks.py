@@ -121,7 +121,7 @@ class Ranks:
         flat = torch.cat([t.reshape(-1) for t in tensors])
         with _peers():
             torch.distributed.all_reduce(flat)
-        for tensor, added in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+        for tensor, added in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
             tensor.copy_(added.view_as(tensor))
 
 

@@ -75,7 +75,11 @@ def _of_models(method: Method, host: Host) -> list[str]:
     others = sorted({term.trains for term in method.objective} - {"policy"})
     if others:
         found.append(f"It trains {', '.join(others)} beside the policy.")
-    roles = [r.name for r in method.roles if r.name not in others and (r.name != "ref" or r.source != "initial" or r.decay is not None or r.refresh)]
+    roles = [
+        r.name
+        for r in method.roles
+        if r.name not in others and (r.name != "ref" or r.source != "initial" or r.decay is not None or r.refresh)
+    ]
     if roles:
         found.append(f"It needs the model {', '.join(roles)}, and {host.name} has one reference that stays as it is.")
     readers: list[Part | Memory] = [*method.parts(), *method.memories]
@@ -84,7 +88,13 @@ def _of_models(method: Method, host: Host) -> list[str]:
         for part in readers
         for need in part.needs
         if isinstance(need, Signal)
-        and (need.of not in SOURCES or need.settings or need.level != "token" or need.name not in host.signals or (need.of == "ref" and need.name != "logp"))
+        and (
+            need.of not in SOURCES
+            or need.settings
+            or need.level != "token"
+            or need.name not in host.signals
+            or (need.of == "ref" and need.name != "logp")
+        )
     }
     if odd:
         found.append(f"{host.name} computes log-probabilities and entropies, not {', '.join(sorted(odd))}.")
@@ -113,7 +123,11 @@ def _unmet(method: Method, host: Host) -> list[str]:
     missing: dict[str, str] = {}
     for part in method.parts():
         for need in part.needs:
-            if isinstance(need, str) and not _there(need, have) and not (host.turns and need.startswith(("turn.", "step."))):
+            if (
+                isinstance(need, str)
+                and not _there(need, have)
+                and not (host.turns and need.startswith(("turn.", "step.")))
+            ):
                 missing.setdefault(need, type(part).__name__)
         have |= set(part.provides)
     for memory in method.memories:
@@ -143,7 +157,9 @@ class Guest:
 
     def __post_init__(self) -> None:
         if reasons := refusals(self.method, self.host):
-            raise PodiumError(f"{self.method.name or 'The method'} does not run in {self.host.name}. {' '.join(reasons)}")
+            raise PodiumError(
+                f"{self.method.name or 'The method'} does not run in {self.host.name}. {' '.join(reasons)}"
+            )
         self.method = scaled(self.method, {"iterations": self.iterations, "max_tokens": self.max_tokens})
         self.memories = Memories(self.method, self)  # type: ignore[arg-type]
         self.now = self.method.at(Clock())
@@ -169,13 +185,13 @@ class Guest:
         self.dropped = []
         batch = self.memories.of_batch(method, batch)
         for part in (*method.annotate, *method.reward, *method.keep):
-            batch = batch.with_columns(part(batch))  # type: ignore[operator]
+            batch = batch.with_columns(part(batch))
         kept = batch.get("group.keep")
         if kept is not None and bool(kept.any()) and not bool(kept.all()):
             self.dropped = [batch.take("group", ~kept)]
             batch = batch.take("group", kept)
         for part in (*([method.advantage] if method.advantage else []), *fixed_shapes(method), *fixed_metrics(method)):
-            batch = batch.with_columns(part(batch))  # type: ignore[operator]
+            batch = batch.with_columns(part(batch))
         return batch
 
     def numbers(self, batch: Batch) -> dict[str, float]:

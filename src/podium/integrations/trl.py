@@ -19,14 +19,15 @@ import torch
 from accelerate.utils import gather_object
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing
 
 from podium.core.batch import Batch
 from podium.core.columns import Purpose
 from podium.core.errors import PodiumError
 from podium.core.gradient import HostedUpdate
-from podium.core.memory import decode_state, encode_state
+from podium.core.memory import Memory, decode_state, encode_state
+from podium.core.part import Part
 from podium.core.signal import Signal
 from podium.integrations.host import Guest, Host
 from podium.method import Method
@@ -49,7 +50,7 @@ STATE = "podium_memories"  # .json and .safetensors in TRL's checkpoints
 def settings(method: str | Method, **changes: Any) -> dict[str, Any]:
     """Arguments of a `GRPOConfig` that draw and update as a method does; `changes` come on top of them."""
     value = get(method) if isinstance(method, str) else method
-    draw = None if value.rollout is None else value.rollout.draw
+    draw: Any = None if value.rollout is None else value.rollout.draw
     found: dict[str, Any] = {
         "num_generations": None if value.rollout is None else value.rollout.n,
         "num_iterations": value.updates.epochs,
@@ -62,11 +63,8 @@ def settings(method: str | Method, **changes: Any) -> dict[str, Any]:
 
 def _reads(method: Method, *signals: Signal) -> bool:
     columns = {s.column for s in signals}
-    return any(
-        isinstance(need, Signal) and need.column in columns
-        for part in (*method.parts(), *method.memories)
-        for need in part.needs
-    )
+    readers: list[Part | Memory] = [*method.parts(), *method.memories]
+    return any(isinstance(n, Signal) and n.column in columns for part in readers for n in part.needs)
 
 
 class PodiumTrainer(GRPOTrainer):
@@ -74,7 +72,7 @@ class PodiumTrainer(GRPOTrainer):
 
     `answer` reads an answer from a completion's text, for methods that compare answers. An answer is correct if the
     first reward function gives more than `correct_above`. With a `rollout_func` that plays several turns, its extra
-    fields `turn` (a number for each token), `turn.NAME` (a value for each turn of the rollout) and `rollout.NAME` become
+    fields `turn` (a number for each token), `turn.NAME` (a value for each turn of the rollout) and `rollout.NAME` are its
     columns.
     """
 
@@ -91,7 +89,11 @@ class PodiumTrainer(GRPOTrainer):
         self._check_split()
         config, steps = self.args, self._steps_in_all()
         data = () if self.train_dataset is None else (getattr(self.train_dataset, "column_names", None) or ())
-        given = {*COLUMNS, *(f"rollout.{name}" for name in data), *(f"rollout.reward.{n}" for n in self.reward_func_names)}
+        given = {
+            *COLUMNS,
+            *(f"rollout.{name}" for name in data),
+            *(f"rollout.reward.{n}" for n in self.reward_func_names),
+        }
         if answer is not None:
             given.add("rollout.answer")
         host = Host("TRL", given, turns=self.rollout_func is not None)
@@ -101,7 +103,6 @@ class PodiumTrainer(GRPOTrainer):
         self.answer, self.correct_above = answer, correct_above
         self._batch: Batch | None = None  # of all processes, while it is being trained
         self._update: HostedUpdate | None = None
-        self._extra: list[dict[str, Any]] = []
         self._scores: Tensor | None = None
 
     # -- how TRL splits its batches ----------------------------------------------------------------------------------
@@ -135,7 +136,6 @@ class PodiumTrainer(GRPOTrainer):
     # -- a batch of rollouts: from the rewards to the credit -----------------------------------------------------------
 
     def _calculate_rewards(self, inputs: Any, *rest: Any) -> Tensor:
-        self._extra = inputs
         self._scores = super()._calculate_rewards(inputs, *rest)
         return self._scores
 
@@ -244,7 +244,9 @@ class PodiumTrainer(GRPOTrainer):
     def _told(self, row: dict[str, Any], text: str) -> dict[str, Any]:
         """What a row of the data set, and whoever has played it, says of a rollout."""
         plain = {k: v for k, v in row.items() if k != "prompt" and (isinstance(v, (str, int, float, bool)))}
-        played = {k.removeprefix("rollout."): v for k, v in row.items() if k == "turn" or k.startswith(("turn.", "rollout."))}
+        played = {
+            k.removeprefix("rollout."): v for k, v in row.items() if k == "turn" or k.startswith(("turn.", "rollout."))
+        }
         prompt = row["prompt"] if isinstance(row["prompt"], str) else json.dumps(row["prompt"], sort_keys=True)
         found = {"domain": "", "task": prompt, **plain, **played, "prompt": prompt, "text": text}
         return found if self.answer is None else {**found, "answer": self.answer(text)}

@@ -66,7 +66,9 @@ class Episodes:
         plans = []
         for number, (text, count) in enumerate(asked):
             if text not in self.tasks:
-                raise PodiumError(f"{text[:60]!r} is not a task of these episodes: train on Dataset.from_list(episodes.rows).")
+                raise PodiumError(
+                    f"{text[:60]!r} is not a task of these episodes: train on Dataset.from_list(episodes.rows)."
+                )
             stream = (self.seed, self.calls, process, number)
             plans.append(_plan(TaskRequest(self.tasks[text], number, sampling, stream, world=self.world), count))
         rollouts = [rollout for group in driver.collect(plans) for rollout in group]
@@ -120,7 +122,9 @@ def _as_row(rollout: Rollout) -> dict[str, Any]:
     for number, (before, after) in enumerate(pairwise(rollout.turns), start=1):
         told = (*before.context, *before.ids)
         if tuple(after.context[: len(told)]) != told:
-            raise PodiumError("TRL trains one growing text a rollout, and this world rebuilds the context of each turn.")
+            raise PodiumError(
+                "TRL trains one growing text a rollout, and this world rebuilds the context of each turn."
+            )
         between = after.context[len(told) :]
         add(between, number, False, [0.0] * len(between))
         add(after.ids, number, True, after.tokens["sampler.logp"])

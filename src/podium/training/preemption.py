@@ -35,9 +35,7 @@ class StopRequest:
     the end of the grace period, raises it anywhere. `tell` gets a line on what happens.
     """
 
-    def __init__(
-        self, grace_s: float = 0.0, tell: Callable[[str], None] | None = None, ranks: Ranks = ALONE
-    ) -> None:
+    def __init__(self, grace_s: float = 0.0, tell: Callable[[str], None] | None = None, ranks: Ranks = ALONE) -> None:
         self.grace_s, self.tell, self.ranks = grace_s, tell or (lambda text: None), ranks
         self.asked_by: signal.Signals | None = None
         self.at_once = False  # after a second signal or the end of the grace period: stop without a checkpoint

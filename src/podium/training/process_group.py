@@ -104,7 +104,8 @@ def check_same(ranks: Ranks, config: Config) -> None:
             raise PodiumError(f"Rank {rank} runs {theirs}, and rank 0 {of_first}: install the same for all.")
         if other := [name for name, value in own.items() if value != settings[name]]:
             raise PodiumError(
-                f"Rank {rank} was started with other settings than rank 0 ({', '.join(other)}): use one command for all."
+                f"Rank {rank} was started with other settings than rank 0 ({', '.join(other)}): use one "
+                "command for all."
             )
 
 
@@ -117,7 +118,9 @@ class _Watch:
         self.peers = range(1, size) if rank == 0 else range(1)
         self.words: dict[int, int] = {}
         self.heard = threading.Event()
-        self.threads = [threading.Thread(target=self._listen, args=(p,), daemon=True, name="podium-ranks") for p in self.peers]
+        self.threads = [
+            threading.Thread(target=self._listen, args=(p,), daemon=True, name="podium-ranks") for p in self.peers
+        ]
         for thread in self.threads:
             thread.start()
 
