@@ -85,7 +85,8 @@ def train(method: str | Method | None, steps: int = 3, trainer: type = GRPOTrain
     with tempfile.TemporaryDirectory() as folder:
         usual = {
             "output_dir": changes.pop("output_dir", folder), "use_cpu": True, "bf16": False, "report_to": "none",
-            "seed": 3, "learning_rate": 1e-3, "max_steps": steps, "logging_steps": 1, "disable_tqdm": True, "save_strategy": "no",
+            "seed": 3, "learning_rate": 1e-3, "max_steps": steps, "logging_steps": 1, "disable_tqdm": True,
+            "save_strategy": "no",
             "per_device_train_batch_size": 8, "gradient_accumulation_steps": 2, "num_generations": 4,
             "max_completion_length": 16,
         }  # fmt: skip

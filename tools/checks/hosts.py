@@ -29,12 +29,12 @@ def attempt(name: str) -> str:
     sys.path.insert(0, str(ROOT / "tests" / "parity"))
     from hosted_trl import right, train
 
-    from podium.integrations.host import Host, refusals, remarks
-    from podium.integrations.trl import COLUMNS, settings
+    from podium.integrations.host import IN_TRL, Host, refusals, remarks
+    from podium.integrations.trl import settings
     from podium.integrations.trl_episodes import Episodes
 
     method = methods.get(name)
-    given = {*COLUMNS, "rollout.answer", "rollout.reference_answer", "rollout.reward.right"}
+    given = {*IN_TRL, "rollout.answer", "rollout.reference_answer", "rollout.reward.right"}
     if not refusals(method, Host("TRL", given)):
         how = {"answer": lambda text: text[-1:]}
     elif reasons := refusals(method, Host("TRL", given, turns=True)):

@@ -21,8 +21,14 @@ from podium.strategies import Sample
 from podium.training.live_parts import fixed_metrics, fixed_shapes, live_parts, signals_before_updates
 from podium.training.memory_states import Memories
 
-__all__ = ["Guest", "Host", "refusals", "remarks"]
+__all__ = ["IN_TRL", "Guest", "Host", "refusals", "remarks"]
 
+# What a batch of TRL has; further columns of the data set are `rollout.NAME`.
+IN_TRL = (
+    *("token.id", "token.position", "group.task", "turn.text"),
+    *(f"rollout.{name}" for name in ("reward", "correct", "length", "truncated", "text", "prompt", "domain")),
+    *("rollout.purpose", "rollout.index"),
+)
 SOURCES = ("now", "old", "ref", "sampler")
 # What a rollout strategy or its draw may say besides how many answers, and from which distribution.
 PLAIN = {"trained": None, "greedy_baseline": False, "demonstrations": (), "traces": ""}

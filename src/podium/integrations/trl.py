@@ -29,19 +29,13 @@ from podium.core.gradient import HostedUpdate
 from podium.core.memory import Memory, decode_state, encode_state
 from podium.core.part import Part
 from podium.core.signal import Signal
-from podium.integrations.host import Guest, Host
+from podium.integrations.host import IN_TRL, Guest, Host
 from podium.method import Method
 from podium.methods import get
 from podium.training.live_parts import live_parts
 
-__all__ = ["COLUMNS", "PodiumTrainer", "settings"]
+__all__ = ["PodiumTrainer", "settings"]
 
-# What a batch of TRL has; further columns of the data set are `rollout.NAME`.
-COLUMNS = (
-    *("token.id", "token.position", "group.task", "turn.text"),
-    *(f"rollout.{name}" for name in ("reward", "correct", "length", "truncated", "text", "prompt", "domain")),
-    *("rollout.purpose", "rollout.index"),
-)
 OLD, OLD_ENTROPY = Signal("logp", of="old"), Signal("entropy", of="old")
 SAMPLER, SAMPLER_ENTROPY, REF = Signal("logp", of="sampler"), Signal("entropy", of="sampler"), Signal("logp", of="ref")
 STATE = "podium_memories"  # .json and .safetensors in TRL's checkpoints
@@ -72,8 +66,8 @@ class PodiumTrainer(GRPOTrainer):
 
     `answer` reads an answer from a completion's text, for methods that compare answers. An answer is correct if the
     first reward function gives more than `correct_above`. With a `rollout_func` that plays several turns, its extra
-    fields `turn` (a number for each token), `turn.NAME` (a value for each turn of the rollout) and `rollout.NAME` are its
-    columns.
+    fields `turn` (a number for each token), `turn.NAME` (a value for each turn of the rollout) and `rollout.NAME` are
+    its columns.
     """
 
     def __init__(
@@ -90,7 +84,7 @@ class PodiumTrainer(GRPOTrainer):
         config, steps = self.args, self._steps_in_all()
         data = () if self.train_dataset is None else (getattr(self.train_dataset, "column_names", None) or ())
         given = {
-            *COLUMNS,
+            *IN_TRL,
             *(f"rollout.{name}" for name in data),
             *(f"rollout.reward.{n}" for n in self.reward_func_names),
         }
