@@ -1,6 +1,6 @@
-"""`python -m podium` is `podium`."""
+"""`python -m podium` is `podium`, for launchers such as torchrun."""
 
-from podium.cli import run
+from podium.cli.app import run
 
 if __name__ == "__main__":
     run()

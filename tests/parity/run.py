@@ -38,7 +38,9 @@ NEIGHBOURS: dict[str, list[list[str]]] = {
         ["verifiers==0.2.1", "transformers>=5.8,<6", "typer>=0.15.4,<1", "rich>=13,<16", "pyarrow>=15,<27"],
         ["safetensors", "scipy"],
     ],
+    "hosted_trl": [["trl==1.16.0", "transformers==5.23.0", "requests"]],  # methods inside its trainer
 }
+MODULES = {"hosted_trl": "trl"}  # by environment, where its name is another
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy", "pyyaml"]
 
 
@@ -74,9 +76,10 @@ def has(python: Path, *modules: str) -> bool:
 def run(folder: Path, name: str, arguments: list[str]) -> bool:
     """Whether the tests of a neighbour pass."""
     python = folder / "bin" / "python"
-    if not has(python, name, "torch", "yaml", "pytest"):
+    module = MODULES.get(name, name)
+    if not has(python, module, "torch", "yaml", "pytest"):
         make(folder, name)
-    version = said_by(python, f"import {name}; print({name}.__version__)").splitlines()[-1]
+    version = said_by(python, f"import {module}; print({module}.__version__)").splitlines()[-1]
     print(f"== {name} {version} in {folder}", flush=True)
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"}
     environment.setdefault("OMP_NUM_THREADS", "1")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
+import podium
 from podium.cli.console import line, paragraphs, rows
 from podium.docs.catalogue_text import EntryText, MethodText, SettingText, split_arguments
 
@@ -40,12 +43,22 @@ def show_method(
     _print_needs(method)
     if entry is not None:
         _print_run(entry)
+        _print_hosts(entry.slug)
         _print_protocol(entry)
     if entry is not None and entry.presets:
         _print_presets(entry)
     if not full:
         line()
         line(f"Settings left at their defaults are not shown: podium methods show {name} --all prints them.", "dim")
+
+
+def _print_hosts(slug: str) -> None:
+    """Which other trainers the method runs in, as was found by trying."""
+    file = Path(podium.__file__).with_name("hosts.json")
+    for host, outcome in json.loads(file.read_text("utf-8")).get(slug, {}).items():
+        _heading(f"In {host.upper()}")
+        runs = outcome.startswith("runs")
+        paragraphs(f"It {outcome}." if runs else f"It does not run: {outcome}", indent=2)
 
 
 def _print_head(summary: str, citation: str, entry: EntryText | None) -> None:

@@ -15,6 +15,7 @@ from podium.cli.overrides import load, read_file, split_change, split_changes, w
 from podium.cli.preflight import check_config, check_setting_names, check_typed
 from podium.core.errors import PodiumError, Unfinished
 from podium.training.preflight import check_fresh
+from podium.training.process_group import is_first, restarted
 
 if TYPE_CHECKING:
     from podium.method import Home
@@ -100,12 +101,12 @@ def train(
                 "--grace, --track, --trust and --quiet may be given."
             )
         how = {"device": device, "iterations": iterations, "grace_s": grace, "track": track or (), "trust": trust}
-        result = _resume(resume, how, quiet)
+        result = _resume(resume, how, quiet or not is_first())
     else:
         if method and config:
             raise PodiumError("--config contains a method: leave out the name of the method.")
         check_typed([] if config else [method or "grpo"], out=out, world=world, device=device, model=model)
-        if out is not None:
+        if out is not None and is_first() and not restarted():
             check_fresh(out)
         if config is None:
             check_setting_names(method or "grpo", changes or [])
@@ -113,8 +114,9 @@ def train(
             settings.setdefault("iterations", 60)  # the demonstration
         complete = configured(config, method or "grpo", settings, changes or [], parts or [], trust)
         check_config(complete)
-        result = _start(complete, out, track or (), quiet, chosen=world is None and config is None)
-    _finish(result, quiet)
+        result = _start(complete, out, track or (), quiet or not is_first(), chosen=world is None and config is None)
+    if is_first():
+        _finish(result, quiet)
 
 
 def _start(config: Config, out: Path | None, track: Sequence[str], quiet: bool, chosen: bool) -> Result:

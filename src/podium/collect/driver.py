@@ -7,6 +7,7 @@ when its wave is answered. An episode that waits for its world does not delay th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
@@ -22,6 +23,7 @@ from podium.collect.servers import Servers
 from podium.collect.step_probe import probe_steps
 from podium.core.build import Rollout
 from podium.core.errors import PodiumError, nearest
+from podium.core.ranks import ALONE, Ranks
 from podium.policy.forward.pack import common_prefix
 from podium.protocols.context import Message, Wrote
 from podium.protocols.format import Format
@@ -68,7 +70,8 @@ class Driver:
     of a turn; `ends` gives the number of characters after each token of a turn; `score` evaluates functionals of given
     texts, by the policy or by role; `embed` gives vectors of texts, by role. `others` are the samplers of further roles
     that write, `trained` the roles that learn, and `copies` says which samplers a role may write with.
-    `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says.
+    `isolation` says whether the world acts `inline` or in a `thread`; None: as the world says. `ranks` are the
+    processes over which plans are dealt out.
     """
 
     def __init__(
@@ -88,7 +91,9 @@ class Driver:
         others: Mapping[str, Sampler] | None = None,
         trained: Collection[str] = ("policy",),
         copies: Callable[[str], Sequence[str]] = lambda role: (role,),
+        ranks: Ranks = ALONE,
     ) -> None:
+        self.ranks, self._spent_elsewhere = ranks, (0, 0)
         self.sampler, self.world, self.trained = sampler, world, trained
         self.samplers, self.copies = {"policy": sampler, **(others or {})}, copies
         self.capture, self.max_turns = capture, world.max_turns if max_turns is None else max_turns
@@ -117,11 +122,27 @@ class Driver:
     @property
     def spent(self) -> tuple[int, int]:
         """How many tokens all samplers have sampled so far, and how many tokens of contexts and texts were encoded."""
+        sampled, encoded = self._spent_here()
+        return sampled + self._spent_elsewhere[0], encoded + self._spent_elsewhere[1]
+
+    def _spent_here(self) -> tuple[int, int]:
         stats = [s.stats for s in self.samplers.values() if hasattr(s, "stats")]
         return sum(s.sampled for s in stats), sum(s.encoded for s in stats) + self._scored
 
     def collect(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
-        """Run the plans to their ends; one list of rollouts per plan, in the order of the plans."""
+        """Run the plans to their ends; one list of rollouts per plan, in the order of the plans. Several ranks share
+        the plans, and all get the rollouts of all."""
+        if self.ranks.size == 1:
+            return self._run(plans)
+        shares = self.ranks.together(
+            lambda: (self._run(self.ranks.share(plans)), self._spent_here(), self._judgements())
+        )
+        others = [spent for rank, (_, spent, _) in enumerate(shares) if rank != self.ranks.rank]
+        self._spent_elsewhere = (sum(sampled for sampled, _ in others), sum(encoded for _, encoded in others))
+        self._add_judgements([judgements for _, _, judgements in shares])
+        return [shares[n % self.ranks.size][0][n // self.ranks.size] for n in range(len(plans))]
+
+    def _run(self, plans: Sequence[Plan]) -> list[list[Rollout]]:
         results: list[list[Rollout] | None] = [None] * len(plans)
         self._forget_judgements()
         for sampler in self.samplers.values():
@@ -220,6 +241,16 @@ class Driver:
     def _forget_judgements(self) -> None:
         self.judged, self.judge_retries, self.judge_nonsense = 0, 0, 0
         self.judge_failures = dict[str, int]()  # by reason
+
+    def _judgements(self) -> tuple[int, int, int, dict[str, int]]:
+        return self.judged, self.judge_retries, self.judge_nonsense, self.judge_failures
+
+    def _add_judgements(self, of_ranks: Sequence[tuple[int, int, int, dict[str, int]]]) -> None:
+        """Book what was judged on all ranks."""
+        self.judged = sum(judged for judged, _, _, _ in of_ranks)
+        self.judge_retries = sum(retries for _, retries, _, _ in of_ranks)
+        self.judge_nonsense = sum(unread for _, _, unread, _ in of_ranks)
+        self.judge_failures = dict(sum((Counter(x[3]) for x in of_ranks), Counter()))
 
     def count_judgement(self, opinion: Opinion, failure: str) -> None:
         """Book one judgement: its calls, those of them that were repetitions, and what became of it."""

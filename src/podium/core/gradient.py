@@ -19,10 +19,11 @@ from podium.core.activity import changed_elements, label
 from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.part import Metric, Shape
+from podium.core.ranks import ALONE, Ranks
 from podium.core.signal import Signal
 from podium.core.term import COUPLINGS, Term
 
-__all__ = ["Forward", "UpdateResult", "backward", "now_signals", "whole_groups"]
+__all__ = ["Forward", "HostedUpdate", "UpdateResult", "backward", "now_signals", "whole_groups"]
 
 CLIPPED = ("clip_fraction", "overshot")  # diagnostics that say where a bound of the ratio is reached
 
@@ -80,19 +81,22 @@ def backward(
     forward: Forward,
     micro_batches: Sequence[Tensor] | None = None,
     live: Sequence[Shape | Metric] = (),
+    ranks: Ranks = ALONE,
 ) -> UpdateResult:
-    """Accumulate the exact gradient of Σ terms into the parameters behind `forward`."""
+    """Accumulate the exact gradient of Σ terms into the parameters behind `forward`.
+
+    With several ranks, which all have the whole update, each passes its share of the micro-batches through the model:
+    the gradients that the ranks have then accumulated add up to that of the update.
+    """
     splits = _splits(update, micro_batches)
-    update = update.with_columns(
-        {f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels}
-    )
+    update = _numbered(update)
     unit = "update" if len(splits) == 1 else "group" if whole_groups(update, splits) else "rollout"
     coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index(unit) for t in terms)
     wanted = now_signals([*live, *terms] if coupled else live)
     watch = _Watch(terms)
     if live:
         # Parts that depend on the current policy are evaluated once, on detached signals of the whole update.
-        update = update.with_columns(_gathered(update, forward, splits, wanted))
+        update = update.with_columns(_gathered(update, forward, splits, wanted, ranks))
         for part in live:
             columns = part(update)
             if isinstance(part, Shape):
@@ -103,13 +107,63 @@ def backward(
     splits = _within(splits, carrying)
     if coupled and splits:
         if not live:
-            update = update.with_columns(_gathered(update, forward, splits, wanted))
+            update = update.with_columns(_gathered(update, forward, splits, wanted, ranks))
         slopes = _slopes(terms, update, carrying, watch)
-        _second_pass(slopes, update, forward, splits, watch)
+        mine = ranks.share(_within(splits, _moving(slopes, update)))
+        gaps = ranks.together(lambda: _second_pass(slopes, update, forward, mine))
+        watch.gaps = [gap for of_rank in gaps for gap in of_rank]
     elif splits:
-        _one_pass(terms, update, forward, splits, watch)
+        mine = ranks.share(splits)
+        ranks.together(lambda: _one_pass(terms, update, forward, mine, watch))
+        watch.add_up(ranks)
     watch.report([part for part in live if isinstance(part, Metric)], update)
     return watch.step(passes=2 if live or coupled else 1)
+
+
+class HostedUpdate:
+    """An update whose passes through the model another trainer makes, in micro-batches of its own.
+
+    `first_pass` names the signals of the whole update that it must compute, without a graph, before the first of them;
+    `fix` takes them. Then `loss` is the loss of a micro-batch: the gradients of these losses add up to that of the
+    update, however it is split and whoever computes which part.
+    """
+
+    def __init__(self, terms: Sequence[Term], update: Batch, live: Sequence[Shape | Metric] = ()) -> None:
+        self.terms, self.live, self.update = terms, live, _numbered(update)
+        self.coupled = any(COUPLINGS.index(t.couples) > COUPLINGS.index("rollout") for t in terms)
+        self.signals = now_signals([*live, *terms])
+        self.first_pass = self.signals if self.coupled else now_signals(live)
+        self._watch, self._slopes = _Watch(terms), dict[Signal, Tensor]()
+
+    def fix(self, now: Mapping[Signal, Tensor]) -> None:
+        """Evaluate live parts, coefficients and, where terms couple several rollouts, the slopes of the loss."""
+        update = self.update.with_columns(dict(now))
+        for part in self.live:
+            update = update.with_columns(part(update))
+        update = update.with_columns({_coefficient(i, t): t.coefficients(update) for i, t in enumerate(self.terms)})
+        if self.coupled:
+            self._slopes = _slopes(self.terms, update, _carrying(self.terms, update), self._watch)
+        self.update = update
+
+    def loss(self, rows: Tensor, results: Mapping[Signal, Tensor]) -> Tensor:
+        """The loss of these rollouts, from signals of them."""
+        micro = self.update.take("rollout", rows)  # in the host's order
+        if not self.coupled:
+            values = {s: x if s.grad else x.detach() for s, x in results.items()}
+            return self._watch.see(micro.with_columns(values)).sum()
+        parts = [
+            (slope[micro[f"{signal.level}.row"]] * results[signal]).sum() for signal, slope in self._slopes.items()
+        ]
+        return torch.stack(parts).sum() if parts else torch.zeros((), device=micro.device)
+
+    def result(self) -> UpdateResult:
+        """The loss and the diagnostics of what has been computed so far."""
+        return self._watch.step(passes=2 if self.first_pass else 1)
+
+
+def _numbered(update: Batch) -> Batch:
+    """The update with columns that say which elements of it a micro-batch holds."""
+    return update.with_columns({f"{x}.row": torch.arange(update.size(x), device=update.device) for x in update.levels})
 
 
 def _splits(update: Batch, micro_batches: Sequence[Tensor] | None) -> list[Tensor]:
@@ -151,17 +205,20 @@ def _taken(update: Batch, rows: Tensor) -> Batch:
 
 
 def _gathered(
-    update: Batch, forward: Forward, splits: Sequence[Tensor], signals: Sequence[Signal]
+    update: Batch, forward: Forward, splits: Sequence[Tensor], signals: Sequence[Signal], ranks: Ranks
 ) -> dict[Signal, Tensor]:
     """The signals of the whole update, without a graph."""
     whole: dict[Signal, Tensor] = {}
+    micro_batches = [update.take("rollout", rows) for rows in splits]
     with torch.no_grad():
-        for rows in splits:
-            micro = update.take("rollout", rows)
-            for signal, value in forward(micro, signals).items():
-                if signal not in whole:
-                    whole[signal] = value.new_zeros((update.size(signal.level), *value.shape[1:]))
-                whole[signal][micro[f"{signal.level}.row"]] = value
+        results = ranks.spread(micro_batches, lambda micro: forward(micro, signals))
+    for micro, values in zip(micro_batches, results, strict=True):
+        for signal, value in values.items():
+            if signal not in whole:
+                whole[signal] = torch.zeros(
+                    (update.size(signal.level), *value.shape[1:]), dtype=value.dtype, device=update.device
+                )
+            whole[signal][micro[f"{signal.level}.row"]] = value.to(update.device)
     return whole
 
 
@@ -189,22 +246,32 @@ def _slopes(terms: Sequence[Term], update: Batch, carrying: Tensor, watch: _Watc
     return {s: slope for s, slope in zip(leaves, slopes, strict=True) if slope is not None}
 
 
-def _second_pass(
-    slopes: Mapping[Signal, Tensor], update: Batch, forward: Forward, splits: Sequence[Tensor], watch: _Watch
-) -> None:
+def _moving(slopes: Mapping[Signal, Tensor], update: Batch) -> Tensor:
+    """[rollout] whether the loss has a derivative by any of its signals."""
     moving = torch.zeros(len(update), dtype=torch.bool, device=update.device)
     for signal, slope in slopes.items():
         moving |= update.partition(signal.level, "rollout").agg.any(slope != 0)
-    for rows in _within(splits, moving):
+    return moving
+
+
+def _second_pass(
+    slopes: Mapping[Signal, Tensor], update: Batch, forward: Forward, splits: Sequence[Tensor]
+) -> list[float]:
+    """Back-propagate the slopes. Returns how far each signal is from the first pass: 0, unless the forward is not a
+    function of its input."""
+    gaps = []
+    for rows in splits:
         micro = _taken(update, rows)
         results = forward(micro, list(slopes))
         parts = []
         for signal, slope in slopes.items():
-            watch.gap(results[signal], micro[signal])
+            now = results[signal].detach()
+            gaps.append(float((now - micro[signal]).abs().max()) if len(now) else 0.0)
             if results[signal].requires_grad:
                 parts.append((slope[micro[f"{signal.level}.row"]] * results[signal]).sum())
         if parts:
             torch.stack(parts).sum().backward()  # type: ignore[no-untyped-call]
+    return gaps
 
 
 class _Watch:
@@ -260,9 +327,18 @@ class _Watch:
             if infinite := int(values.isinf().sum()):
                 self.sums[f"not_finite.{short}"] = (float(infinite), 1)
 
-    def gap(self, now: Tensor, before: Tensor) -> None:
-        """Record how far the second pass is from the first: 0, unless the forward is not a function of its input."""
-        self.gaps.append(float((now.detach() - before).abs().max()) if len(now) else 0.0)
+    def add_up(self, ranks: Ranks) -> None:
+        """Add what the ranks have seen of an update of which each had its own micro-batches."""
+        if ranks.size == 1:
+            return
+        seen = ranks.gather((self.totals, self.sums, self.acted))
+        self.totals = [sum(totals) for totals in zip(*(totals for totals, _, _ in seen), strict=True)]
+        self.sums, self.acted = {}, Counter()
+        for _, sums, acted in seen:
+            for name, (total, count) in sums.items():
+                before, counted = self.sums.get(name, (0.0, 0))
+                self.sums[name] = (before + total, counted + count)
+            self.acted.update(acted)
 
     def step(self, passes: int) -> UpdateResult:
         names: dict[str, float] = {}

@@ -27,7 +27,7 @@ __all__ = ["INDEX_FILE", "catalogue_data", "index_data", "write_index"]
 
 INDEX_FILE = Path(podium.__file__).parent / "index.json"
 # Their modules run when they are imported, or need a GPU; they define no values.
-PASSED_OVER = ("__main__", "podium.policy.cuda", "podium.policy.native", "podium.testing")
+PASSED_OVER = ("__main__", "podium.policy.cuda", "podium.policy.native", "podium.testing", "integrations.trl")
 
 
 def write_index() -> None:

@@ -16,6 +16,7 @@ import torch
 
 from podium import worlds
 from podium.core.errors import PodiumError, nearest
+from podium.core.ranks import Ranks
 from podium.evaluation.measure import failure_note, held_out, measure
 from podium.method import Method
 from podium.method.check import Finding
@@ -26,7 +27,7 @@ from podium.sessions.doctor import Watch
 from podium.sessions.recover import recover
 from podium.store.held_out import example_rows, write_held_out
 from podium.store.manifest import check_manifest
-from podium.store.run_directory import RunDirectory
+from podium.store.run_directory import ReadOnlyRun, RunDirectory
 from podium.store.sound_checkpoint import newest_sound
 from podium.training.build import build_run
 from podium.training.config import Config, Optimizer
@@ -34,6 +35,7 @@ from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
 from podium.training.preemption import Preempted, StopRequest
 from podium.training.preflight import check_fresh, check_resources
+from podium.training.process_group import check_same, joined_ranks, restarted
 from podium.training.resolve import facts_of, fill_in, updates_per_batch
 from podium.training.run import Run, is_due
 from podium.training.saved_code import save_code
@@ -144,20 +146,26 @@ def train(
 
     In the main thread, SIGTERM and SIGUSR1 stop a run with a checkpoint, within `grace_s` seconds (`Result.preempted`).
     """
+    if out is not None and restarted() and (Path(out) / "config.yaml").is_file():
+        return resume(out, progress=progress, track=track, tell=tell)
     config = method if isinstance(method, Config) else configure(method, **settings)
     trackers = require(track)
-    path = Path(out) if out is not None else _fresh_path(config)
-    check_resources(out=path, device=config.device, model=config.model)
-    check_fresh(path)
-    config = save_code(config.replace(model=starting_weights(config.model)), path)
-    directory = RunDirectory(path)
-    run, stop = None, StopRequest(config.grace_s, tell)
-    with suppress(Preempted), stop.on_preemption(), suggest_settings():
-        with stop.allowed():
-            run = build_run(config, _stage(progress))  # before anything is written: most mistakes show here
-        with closing(run), _locked(directory):
-            directory.write_config(run.config.to_yaml())
-            _run_to_end(run, directory, progress, trackers, tell, stop)
+    run, stop, directory = None, StopRequest(config.grace_s, tell), RunDirectory("")
+    with suppress(Preempted), joined_ranks(config.device) as ranks:
+        check_same(ranks, config)
+        path = Path(out) if out is not None else ranks.of_first(_fresh_path(config))
+        check_resources(out=path, device=config.device, model=config.model)
+        with ranks.first_before_others():
+            if ranks.first:
+                check_fresh(path)
+            config = save_code(config.replace(model=starting_weights(config.model)), path)
+        directory, stop = _directory(path, ranks), StopRequest(config.grace_s, tell, ranks)
+        with stop.on_preemption(), suggest_settings():
+            with stop.allowed():
+                run = build_run(config, _stage(progress), ranks)  # before anything is written: most mistakes show here
+            with closing(run), _locked(directory):
+                directory.write_config(run.config.to_yaml())
+                _run_to_end(run, directory, progress, trackers, tell, stop)
     return _result(directory, run, stop)
 
 
@@ -196,14 +204,18 @@ def resume(
         config = config.replace(keep_rollouts_gb=None)
     check_resources(out=directory.path, device=config.device)
     run, stop = None, StopRequest(config.grace_s, tell)
-    with suppress(Preempted), stop.on_preemption(), suggest_settings(), _locked(directory):
-        with stop.allowed():
-            run = build_run(config, _stage(progress))
-        with closing(run):
-            if damaged or iterations is not None:
-                directory.write_config(stored.replace(iterations=config.iterations).to_yaml())
-            recover(run, directory)
-            _run_to_end(run, directory, progress, trackers, tell, stop)
+    with suppress(Preempted), joined_ranks(config.device) as ranks:
+        check_same(ranks, config)
+        directory, stop = _directory(directory.path, ranks), StopRequest(config.grace_s, tell, ranks)
+        with stop.on_preemption(), suggest_settings(), _locked(directory):
+            with stop.allowed():
+                run = build_run(config, _stage(progress), ranks)
+            with closing(run):
+                if damaged or iterations is not None:
+                    directory.write_config(stored.replace(iterations=config.iterations).to_yaml())
+                with ranks.first_before_others():
+                    recover(run, directory)
+                _run_to_end(run, directory, progress, trackers, tell, stop)
     return _result(directory, run, stop)
 
 
@@ -217,6 +229,11 @@ def starting_weights(model: str) -> str:
         return model
     _, sound = newest_sound(checkpoints, check_manifest)
     return str(sound.checkpoint / "policy")
+
+
+def _directory(path: Path, ranks: Ranks) -> RunDirectory:
+    """The files of a run: rank 0 writes them, and the others read."""
+    return RunDirectory(path) if ranks.first else ReadOnlyRun(path)
 
 
 def _warn(note: str) -> None:
@@ -244,7 +261,9 @@ def _run_to_end(
     tell: Tell | None,
     stop: StopRequest,
 ) -> None:
-    config, run.stop = run.config, stop
+    config, run.stop, first = run.config, stop, run.ranks.first
+    if not first:
+        progress, trackers, tell = None, (), lambda text: None
     if tell is not None:
         for note in (_in_short(run), *run.policy.notes):
             tell(note)
@@ -255,7 +274,7 @@ def _run_to_end(
     ):
         watch = Watch(config, directory.path, directory.metrics(), tell or _warn)
         watchers: list[Progress] = [*([] if progress is None else [progress]), tracked, lambda _, line: watch(line)]
-        if run.iteration == 0 and not directory.metrics():
+        if run.ranks.of_first(run.iteration == 0 and not directory.metrics()):
             _stage(progress)(_first_evaluation(run))
             with stop.allowed():
                 before = {"iteration": 0, **_evaluation(directory, run)}
@@ -264,6 +283,7 @@ def _run_to_end(
         while run.pending is not None or not run.finished:
             metrics = _advance(run, directory)
             stop.end_grace()
+            stop.agree()
             if metrics is not None:
                 _report(run, directory, metrics, watchers)
             if run.finished or stop.asked_by or is_due(run.iteration, config.checkpoint_every):
@@ -294,6 +314,8 @@ def _write_checkpoint(run: Run, directory: RunDirectory) -> None:
     if run.saved == run.iteration or run.iteration == 0:
         return
     begun = time.monotonic()
+    for learner in run.trainer.learners.values():
+        learner.gather_moments()
     directory.write_checkpoint(run.iteration, run.save, run.config.keep_checkpoints)
     run.stop.checkpoint_s = time.monotonic() - begun
     run.saved = run.iteration if run.pending is None else None
@@ -344,7 +366,8 @@ def _evaluation(directory: RunDirectory, run: Run) -> dict[str, Any]:
         method=config.method,
         shown=run.shown,
     )
-    write_held_out(directory.path, run.iteration, example_rows(groups))
+    if run.ranks.first:
+        write_held_out(directory.path, run.iteration, example_rows(groups))
     measures = measure(groups, ks=(1,))
     metrics: dict[str, Any] = {f"eval.{name}": m.mean for name, m in measures.items()}
     if "failed" in measures:

@@ -26,7 +26,7 @@ from podium.store.pictures import shown_file, thumbnail_png
 from podium.store.retention import thin_oldest, write_table
 from podium.store.tables import by_iteration, rollout_files
 
-__all__ = ["RunDirectory"]
+__all__ = ["ReadOnlyRun", "RunDirectory"]
 
 CHECKPOINT = "iteration-{:06d}"
 WIDEST = 16  # numbers per token that are written, unless nothing can recompute them: a hundred per token fill the disk
@@ -159,6 +159,31 @@ class RunDirectory:
             if number > iteration and file.is_file():
                 file.unlink()
         return note
+
+
+class ReadOnlyRun(RunDirectory):
+    """The files of a run that another process writes: what would be written here is left to it."""
+
+    def open(self) -> None:
+        pass
+
+    def write_config(self, text: str) -> None:
+        pass
+
+    def append_metrics(self, line: Mapping[str, Any]) -> None:
+        pass
+
+    def write_rollouts(self, iteration: int, batch: Batch) -> None:
+        pass
+
+    def thin_rollouts(self, keep_gb: float | None, examples: int) -> None:
+        pass
+
+    def write_checkpoint(self, iteration: int, fill: Callable[[Path], None], keep: int) -> Path:
+        return self.path / "checkpoints" / CHECKPOINT.format(iteration)
+
+    def rewind(self, iteration: int, *, measured: bool = True) -> str:
+        return ""
 
 
 def _looks_whole(checkpoint: Path) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from podium import worlds
 from podium.collect.driver import Driver
 from podium.core.errors import PodiumError
+from podium.core.ranks import ALONE, Ranks
 from podium.core.signal import Signal
 from podium.method import Method
 from podium.policy import Policy, embed
@@ -32,8 +34,8 @@ __all__ = ["build_run"]
 Stage = Callable[[str], None]  # gets a line on what a person is waiting for
 
 
-def build_run(config: Config, stage: Stage | None = None) -> Run:
-    """Load the models and open the world; refuse a method that cannot work there."""
+def build_run(config: Config, stage: Stage | None = None, ranks: Ranks = ALONE) -> Run:
+    """Load the models and open the world; refuse a method that cannot work there. `ranks` share its work."""
     stage = stage or (lambda text: None)
     config = config.replace(dtype=config.precision)
     gc.unfreeze()  # what a run that nobody closed has left may go
@@ -42,13 +44,13 @@ def build_run(config: Config, stage: Stage | None = None) -> Run:
         config.world, config.world_settings, isolation=config.isolation, act_limit_s=config.act_limit_s
     )
     try:
-        return _build(config, world, stage)
+        return _build(config, world, stage, ranks)
     except BaseException:
         world.close()
         raise
 
 
-def _build(config: Config, world: World, stage: Stage) -> Run:
+def _build(config: Config, world: World, stage: Stage, ranks: Ranks) -> Run:
     config = fill_in(config, world)
     method = config.method
     warned = check_fit(method, world, str(config.world), facts_of(config, world))
@@ -63,18 +65,22 @@ def _build(config: Config, world: World, stage: Stage) -> Run:
     config = fill_in_learning_rate(config, sum(p.numel() for p in policy.parameters()))
     stage("Reading the first tasks")
     prompt, prompt_notes = check_prompts(world, policy, config)
-    trained = learners(models, config)
+    trained = learners(models, config, ranks)
     frozen = frozen_models(models, trained, config)
     longest = min(prompt + config.max_tokens, policy.context_length)
     memory = plan_memory(
         [x.policy for x in trained.values()], config.micro_tokens, longest, config.checkpointing, config.moments
     )
     policy.notes = (*warned, *policy.notes, *memory.notes, *world.remarks(), *notes, *prompt_notes)
+    if ranks.size > 1:  # GPUs may differ in what is free: all go by the least
+        plans = ranks.gather((memory.micro_tokens, memory.checkpointing))
+        least, checkpointing = min(tokens for tokens, _ in plans), any(recompute for _, recompute in plans)
+        memory = replace(memory, micro_tokens=least, checkpointing=checkpointing)
     for learner in trained.values():
         learner.policy.checkpoint_activations(memory.checkpointing)
-    trainer = _trainer(config, trained, frozen, memory.micro_tokens)
+    trainer = _trainer(config, trained, frozen, memory.micro_tokens, ranks)
     stage("Preparing the sampler")
-    return Run(config, world, policy, trainer, _driver(config, world, models, memory, trainer))
+    return Run(config, world, policy, trainer, _driver(config, world, models, memory, trainer), ranks)
 
 
 def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, list[str]]:
@@ -108,7 +114,7 @@ def check_prompts(world: World, policy: Policy, config: Config) -> tuple[int, li
 
 
 def _trainer(
-    config: Config, trained: Mapping[str, Learner], frozen: Mapping[str, Policy], micro_tokens: int
+    config: Config, trained: Mapping[str, Learner], frozen: Mapping[str, Policy], micro_tokens: int, ranks: Ranks
 ) -> Trainer:
     method = config.method
     return Trainer(
@@ -121,6 +127,7 @@ def _trainer(
         renewed=tuple(role.name for role in method.roles if role.source == "phase"),
         contexts={role.name: role.context for role in method.roles if role.context is not None},
         pasts={r.name: PastSelves(r.copies, r.refresh) for r in method.roles if r.refresh is not None},
+        ranks=ranks,
     )
 
 
@@ -145,6 +152,7 @@ def _driver(config: Config, world: World, models: Mapping[str, Policy], memory: 
         others={name: sampler_of(models[name], each) for name in writers},
         trained=tuple(trainer.learners),
         copies=lambda role: pasts[role].copies[: pasts[role].filled] if role in pasts else (role,),
+        ranks=trainer.ranks,
     )
 
 

@@ -137,7 +137,6 @@ def _optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
 
 
 def _load_optimizer(learner: Learner, file: Path) -> None:
-    full = learner.optimizer.state_dict()
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in read_tensors(file).items():
         number, _, key = name.partition(".")
@@ -149,4 +148,8 @@ def _load_optimizer(learner: Learner, file: Path) -> None:
     )
     if state and not whole:
         raise PodiumError(f"{file} does not fit the model: its tensors are of other weights")
-    learner.optimizer.load_state_dict({"state": state, "param_groups": full["param_groups"]})
+    groups: list[dict[str, Any]] = []
+    for group in learner.optimizer.param_groups:
+        count = sum(len(g["params"]) for g in groups)
+        groups.append({**group, "params": list(range(count, count + len(group["params"])))})
+    learner.optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -78,6 +78,8 @@ class Config(Value):
     sampler_settings: dict[str, Any] | None = None  # of vLLM, or of the calls to a server
     lora: int | None = None  # rank; None: all weights are trained
     moments: str = "float32"  # precision of the optimiser's running means: float32, or 8bit, a quarter of the memory
+    # Of several processes each keeps a share of the optimiser's moments, and the others' updates are sent to it.
+    shard: bool = False
     eval_every: int = 20  # iterations; 0: only before and after
     eval_tasks: int = 128  # held-out tasks of one evaluation
     eval_samples: int = 2  # answers to each of them
@@ -113,6 +115,8 @@ class Config(Value):
         check_name(self.sampler)
         if self.sampler == LOCAL and self.sampler_settings:
             raise PodiumError("sampler_settings belong to vllm or to a server: name one with sampler.")
+        if self.shard and self.moments != "float32":
+            raise PodiumError("shard keeps moments in float32: leave moments='8bit' out, or shard.")
 
     @property
     def precision(self) -> str:

@@ -9,6 +9,7 @@ import torch
 
 from podium import policy as policies
 from podium.core.errors import PodiumError
+from podium.core.ranks import ALONE, Ranks
 from podium.core.signal import Signal
 from podium.method import Role
 from podium.policy import Policy
@@ -45,7 +46,7 @@ def load_models(config: Config) -> dict[str, Policy]:
     return {"policy": policy} | models
 
 
-def learners(models: Mapping[str, Policy], config: Config) -> dict[str, Learner]:
+def learners(models: Mapping[str, Policy], config: Config, ranks: Ranks = ALONE) -> dict[str, Learner]:
     """The models that are trained, each with its optimiser."""
     method = config.method
     trained = {"policy"} | {term.trains for m in method.leaves() for term in m.objective}
@@ -55,7 +56,9 @@ def learners(models: Mapping[str, Policy], config: Config) -> dict[str, Learner]
         settings[role.name] = config.optimizer.replace(lr=lr)
     lower = DTYPES[config.precision]
     return {
-        name: Learner(model, settings[name], lower, config.moments) for name, model in models.items() if name in trained
+        name: Learner(model, settings[name], lower, config.moments, config.shard and ranks.size > 1)
+        for name, model in models.items()
+        if name in trained
     }
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from podium.core.ranks import ALONE, Ranks
+
 __all__ = ["Preempted", "StopRequest"]
 
 PREEMPTING = (signal.SIGTERM, signal.SIGUSR1)
@@ -33,8 +35,8 @@ class StopRequest:
     the end of the grace period, raises it anywhere. `tell` gets a line on what happens.
     """
 
-    def __init__(self, grace_s: float = 0.0, tell: Callable[[str], None] | None = None) -> None:
-        self.grace_s, self.tell = grace_s, tell or (lambda text: None)
+    def __init__(self, grace_s: float = 0.0, tell: Callable[[str], None] | None = None, ranks: Ranks = ALONE) -> None:
+        self.grace_s, self.tell, self.ranks = grace_s, tell or (lambda text: None), ranks
         self.asked_by: signal.Signals | None = None
         self.at_once = False  # after a second signal or the end of the grace period: stop without a checkpoint
         self.checkpoint_s = 0.0  # how long a checkpoint takes, which the grace period must leave time for
@@ -49,7 +51,9 @@ class StopRequest:
         return self.asked_by in PREEMPTING
 
     def allow(self) -> None:
-        """From here on the run may stop at any point."""
+        """From here on the run may stop at any point. Several ranks stop together, at the end of an iteration."""
+        if self.ranks.size > 1:
+            return
         self._allowed = True
         if self.preempted:
             raise Preempted
@@ -66,6 +70,11 @@ class StopRequest:
             yield
         finally:
             self.forbid()
+
+    def agree(self) -> None:
+        """What one rank has been asked to do, all do."""
+        asked = [number for number in self.ranks.gather(self.asked_by) if number is not None]
+        self.asked_by = self.asked_by or next(iter(asked), None)
 
     def end_grace(self) -> None:
         """The iteration has ended within the grace period: let the checkpoint take its time."""

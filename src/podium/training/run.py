@@ -20,6 +20,7 @@ from podium.core.batch import Batch
 from podium.core.build import Rollout
 from podium.core.memory import State
 from podium.core.part import Metric, Part, Strategy
+from podium.core.ranks import ALONE, Ranks
 from podium.core.signal import Signal
 from podium.core.value import Clock
 from podium.method import Method
@@ -56,6 +57,7 @@ class Run:
     policy: Policy
     trainer: Trainer
     driver: Driver
+    ranks: Ranks = ALONE  # the processes that train together
     memories: Memories = field(init=False)
     tasks: Tasks = field(init=False)
     iteration: int = 0  # iterations done
@@ -131,7 +133,8 @@ class Run:
             # objects, which it would traverse every few iterations, for 0.2 s.
             gc.freeze()
             self.frozen = True
-        self.pending = dict(metrics)
+        self.trainer.check_ranks()
+        self.pending = self.ranks.of_first(dict(metrics))  # times differ between ranks, and memories see all metrics
         self.trainer.end_iteration(self.iteration)
         return self.complete(evaluate)
 

@@ -18,7 +18,7 @@ __all__ = ["StoredConfig", "differing_settings", "stored_config"]
 # Settings that may be changed in a run's config.yaml: they say where, how long and how often, not what is learnt.
 CHANGEABLE = (
     *("device", "iterations", "token_budget", "checkpoint_every", "keep_checkpoints", "keep_rollouts_gb"),
-    *("keep_examples", "grace_s", "act_limit_s", "isolation"),
+    *("keep_examples", "shard", "grace_s", "act_limit_s", "isolation"),
 )
 # Those that a command may set for itself, so that a difference is nobody's edit.
 PER_COMMAND = ("device", "grace_s", "keep_rollouts_gb")

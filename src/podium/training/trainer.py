@@ -17,6 +17,7 @@ from podium.core.batch import Batch
 from podium.core.errors import PodiumError
 from podium.core.gradient import Forward, UpdateResult, backward
 from podium.core.part import Metric, Shape
+from podium.core.ranks import ALONE, Ranks
 from podium.core.signal import Signal
 from podium.core.term import Term
 from podium.policy import Critic, Policy
@@ -41,6 +42,7 @@ class Learner:
     settings: Optimizer
     lower: torch.dtype | None = None  # the precision to compute in; None: that of the weights
     moments: str = "float32"  # the precision of the optimiser's running means: float32 or 8bit
+    shard: bool = False  # whether each rank keeps a share of them
     updates: int = 0
     since: int = 0  # the update at which its optimiser was new
     optimizer: torch.optim.Optimizer = field(init=False)
@@ -52,11 +54,14 @@ class Learner:
         s, fused = self.settings, True if self.policy.device.type == "cuda" else None
         assert s.betas is not None
         usual = {"lr": s.lr, "betas": s.betas, "weight_decay": s.weight_decay}
-        self.optimizer = (
-            QuantizedAdamW(trained, **usual)
-            if self.moments == "8bit"
-            else torch.optim.AdamW(trained, **usual, fused=fused)
-        )
+        if self.moments == "8bit":
+            self.optimizer = QuantizedAdamW(trained, **usual)
+        elif self.shard:
+            from torch.distributed.optim import ZeroRedundancyOptimizer
+
+            self.optimizer = ZeroRedundancyOptimizer(trained, torch.optim.AdamW, **usual, fused=fused)
+        else:
+            self.optimizer = torch.optim.AdamW(trained, **usual, fused=fused)
 
     def step(
         self,
@@ -95,8 +100,15 @@ class Learner:
 
     def refresh(self) -> None:
         """Begin with a new optimiser: no moments, and the learning rate's schedule over the updates that are left."""
-        self.optimizer.state.clear()
+        local: Any = self.optimizer
+        (local.optim if self.shard else local).state.clear()
         self.since = self.updates
+
+    def gather_moments(self) -> None:
+        """Bring the moments of all ranks to the first one, which writes them."""
+        if self.shard:
+            sharded: Any = self.optimizer
+            sharded.consolidate_state_dict(to=0)
 
     def rate(self, planned: int) -> float:
         """The learning rate of the next update, of `planned` in all."""
@@ -133,6 +145,7 @@ class Trainer:
     contexts: Mapping[str, str] = field(default_factory=dict)  # by role, the column of contexts that it reads
     renewed: tuple[str, ...] = ()  # roles that are the policy as it was when the phase began
     pasts: Mapping[str, PastSelves] = field(default_factory=dict)  # roles that are refreshed from the policy
+    ranks: Ranks = ALONE  # the processes that share the work of this trainer
 
     @property
     def moving(self) -> tuple[str, ...]:
@@ -227,12 +240,9 @@ class Trainer:
             return self.provide(self.provide(batch, [s for s in missing if s not in waiting]), waiting)
 
         def scored(splits: Sequence[Tensor]) -> dict[Signal, Tensor]:
-            parts: dict[Signal, list[Tensor]] = {s: [] for s in missing}
-            for chosen in splits:
-                for signal, value in self.signals(batch.take("rollout", chosen), missing).items():
-                    parts[signal].append(value)
+            parts = self.ranks.spread(splits, lambda chosen: self.signals(batch.take("rollout", chosen), missing))
             # The micro-batches are consecutive rollouts, so that their values join in the order of the batch.
-            return {s: torch.cat(values) for s, values in parts.items()}
+            return {s: torch.cat([values[s] for values in parts]).to(batch.device) for s in missing}
 
         with torch.no_grad():
             return batch.with_columns(self._fitting(batch, scored))
@@ -255,17 +265,28 @@ class Trainer:
             first_shared.setdefault(rollout, shared)
             sizes[rollout] += len(context) - shared
             previous = context
+
+        def parts_of(limit: float) -> list[list[int]]:
+            parts: list[list[int]] = []
+            total = math.inf
+            for rollout, size in enumerate(sizes):
+                total += size
+                if total > limit:
+                    parts.append([])
+                    total = size + first_shared.get(rollout, 0)
+                parts[-1].append(rollout)
+            return parts
+
         # Micro-batches of nearly equal size: a small one at the end would cost as many operations as the others.
-        count = -(-sum(sizes) // self.micro_tokens)
-        limit = min(self.micro_tokens, sum(sizes) / max(count, 1) + max(sizes, default=0))
-        parts: list[list[int]] = []
-        total = math.inf
-        for rollout, size in enumerate(sizes):
-            total += size
-            if total > limit:
-                parts.append([])
-                total = size + first_shared.get(rollout, 0)
-            parts[-1].append(rollout)
+        count, largest = -(-sum(sizes) // self.micro_tokens), max(sizes, default=0)
+        parts = parts_of(min(self.micro_tokens, sum(sizes) / max(count, 1) + largest))
+        if self.ranks.size > 1:  # as many for each rank, as far as there are enough rollouts
+            count = -(-len(parts) // self.ranks.size) * self.ranks.size
+            low, high = min(float(largest), float(self.micro_tokens)), float(self.micro_tokens)
+            while high - low > 1:
+                middle = (low + high) / 2
+                low, high = (middle, high) if len(parts_of(middle)) > count else (low, middle)
+            parts = parts_of(high)
         return [torch.tensor(part, device=batch.device) for part in parts]
 
     def step(
@@ -293,9 +314,10 @@ class Trainer:
             def work(
                 splits: list[Tensor], terms: Sequence[Term] = of_learner, forward: Forward = forward, live: Any = parts
             ) -> UpdateResult:
-                return backward(terms, update, forward, splits, live)
+                return backward(terms, update, forward, splits, live, self.ranks)
 
             results.append(self._fitting(update, work, self.learners[name].optimizer.zero_grad))
+            self.ranks.add_gradients(p for p in self.learners[name].policy.parameters() if p.requires_grad)
         # Every gradient is taken at the weights before the update: no learner steps until all gradients are there.
         result = UpdateResult.joined(results)
         why = partial(cause, update, terms, result.terms)
@@ -367,6 +389,22 @@ class Trainer:
             if old not in batch:
                 computed[old] = computed[signal].detach()
         return computed
+
+    def check_ranks(self) -> None:
+        """Refuse to go on with ranks whose weights differ: all take the same steps."""
+        if self.ranks.size == 1:
+            return
+        own = {
+            name: math.fsum(float(p.detach().sum(dtype=torch.float64)) for p in learner.policy.parameters())
+            for name, learner in self.learners.items()
+        }
+        for rank, sums in enumerate(self.ranks.gather(own)):
+            for name, value in sums.items():
+                if value != own[name] and not math.isnan(value):
+                    raise PodiumError(
+                        f"The weights of {name!r} on rank {rank} are not those of rank {self.ranks.rank}: the ranks "
+                        "have computed different updates. Use the same hardware and versions for all of them."
+                    )
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the learners in addition to their weights."""
