@@ -90,6 +90,8 @@ def test_answers_without_a_pair_train_kto(tmp_path: Path) -> None:
     method = methods.get("kto", source=written(tmp_path, rows))
     result = train(configure(method, world="sums", iterations=2, tasks=2, eval_tasks=1), out=tmp_path / "run")
     assert all(np.isfinite(line["loss"]) for line in result.metrics[1:])
+    unpaired = methods.get("dpo", source=written(tmp_path, rows)).check()
+    assert any("give it pairs (`kto` takes answers" in finding.message for finding in unpaired)
 
 
 def test_a_world_writes_a_right_and_a_wrong_attempt_and_the_same_ones_again() -> None:

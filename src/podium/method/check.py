@@ -324,7 +324,9 @@ def _single_rollouts(method: Method) -> Iterable[Finding]:
         return
     for term in (t for t in method.objective if t.couples == "group"):
         yield Finding(
-            "warning", f"{method.rollout!r} makes groups of one, so {term!r} has nothing to compare: sample more."
+            "warning",
+            f"{method.rollout!r} makes groups of one, so {term!r} has nothing to compare: sample more, or, if it reads "
+            "a file, give it pairs (`kto` takes answers that are judged one by one).",
         )
     advantage = method.advantage
     if advantage is not None and advantage.centred_within == ("group",):
