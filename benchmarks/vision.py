@@ -3,7 +3,7 @@
     python -m benchmarks.vision                  # tiny, on the CPU
     python -m benchmarks.vision --shape small --device cuda
 
-Prints, for Qwen2-VL's and Idefics3's kind: parameters, tokens of a prompt, seconds of sampling and of training per
+Prints, for Qwen2-VL and SmolVLM: parameters, tokens of a prompt, seconds of sampling and of training per
 iteration, tokens per second, the gap between sampler and trainer, and the peak of memory.
 """
 
@@ -43,7 +43,7 @@ def main() -> None:
     given = parser.parse_args()
     scale = SHAPES[given.shape]
     side = 32 * min(scale, 4)
-    for name, make in (("Qwen2-VL", qwen_tiny), ("Idefics3", smol_tiny)):
+    for name, make in (("Qwen2-VL", qwen_tiny), ("SmolVLM", smol_tiny)):
         with tempfile.TemporaryDirectory() as folder:
             path = make(Path(folder) / "model", scale=scale)
             data = data_in(Path(folder), side)

@@ -15,9 +15,12 @@ from transformers import (
     Idefics3ForConditionalGeneration,
     Qwen2VLConfig,
     Qwen2VLForConditionalGeneration,
+    SmolVLMConfig,
+    SmolVLMForConditionalGeneration,
 )
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
 import podium
 
@@ -67,14 +70,23 @@ def qwen_tiny(path: Path, seed: int = 0, scale: int = 1) -> Path:
     return written(path, model, tokenizer, processor)
 
 
+def idefics_tiny(path: Path, seed: int = 0, scale: int = 1) -> Path:
+    """Idefics3 with two text and two vision layers; tiles of 16 x 16 pixels."""
+    return _tiled(path, seed, scale, Idefics3Config, Idefics3ForConditionalGeneration, Idefics3ImageProcessorPil)
+
+
 def smol_tiny(path: Path, seed: int = 0, scale: int = 1) -> Path:
-    """Idefics3, of which SmolVLM is a size, with two text and two vision layers; tiles of 16 x 16 pixels."""
+    """SmolVLM of the same shape."""
+    return _tiled(path, seed, scale, SmolVLMConfig, SmolVLMForConditionalGeneration, SmolVLMImageProcessorPil)
+
+
+def _tiled(path: Path, seed: int, scale: int, config_of: Any, model_of: Any, processor_of: Any) -> Path:
     names = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
     tokenizer = tokenizer_with("<fake_token_around_image>", "<image>", "<global-img>", *names)
     text = {**text_shape(scale), "model_type": "llama", "vocab_size": len(tokenizer)}
     sizes = {"hidden_size": 32 * scale, "intermediate_size": 64 * scale, "num_hidden_layers": 2 * scale}
     vision = {**sizes, "num_attention_heads": 4}
-    config = Idefics3Config(
+    config = config_of(
         text_config=text,
         vision_config={**vision, "image_size": 16, "patch_size": 4},
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
@@ -83,9 +95,9 @@ def smol_tiny(path: Path, seed: int = 0, scale: int = 1) -> Path:
         pad_token_id=0,
     )
     torch.manual_seed(seed)
-    model = Idefics3ForConditionalGeneration(config)
+    model = model_of(config)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
-    processor = Idefics3ImageProcessorPil(size={"longest_edge": 32}, max_image_size={"longest_edge": 16})
+    processor = processor_of(size={"longest_edge": 32}, max_image_size={"longest_edge": 16})
     return written(path, model, tokenizer, processor)
 
 

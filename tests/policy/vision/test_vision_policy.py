@@ -14,10 +14,10 @@ from podium.protocols.sampling import Generate, Sampling
 from podium.sampler.local import LocalSampler
 from podium.sampler.row_engine import Stats
 from podium.sampler.uncached import UncachedEngine
-from tests.policy.vision.models import picture_file, qwen_tiny, smol_tiny
+from tests.policy.vision.models import idefics_tiny, picture_file, qwen_tiny, smol_tiny
 
 SMALL, LARGE = Picture(data=picture_file()), Picture(data=picture_file(40, 20, seed=1))
-MAKERS = {"qwen": qwen_tiny, "smol": smol_tiny}
+MAKERS = {"qwen": qwen_tiny, "idefics": idefics_tiny, "smol": smol_tiny}
 
 
 @pytest.fixture(scope="module")
