@@ -38,6 +38,7 @@ CHECKS = Path(__file__).parents[2] / "checks"
 SECONDS = 6.0  # of CPU that the probes of one method may take with --small
 CLEARLY = 0.05  # of the update: what the test suite counts on, since other machines round otherwise
 BAND = "as published, the penalty is constant in the policy and has no gradient; that of epo@hinge has one"
+LONG_STEPS = "its steps, in tokens as published, are longer than an answer at home"
 ONE_UPDATE = "one update a batch, as in that code: every ratio is 1, and no clip acts"
 MEASURED = "the first phase measures success rates and trains nothing"
 # By method, or method and part, why nothing happens without it.
@@ -68,6 +69,10 @@ EXCEPT: Mapping[str, str] = {
     "spo shape.RejectFar": "a guard against mean ratios above 10, which do not occur in a sound run",
     "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
     "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",
+    "prl@orm advantage.SuffixSums": LONG_STEPS,
+    "prl@llama advantage.SuffixSums": LONG_STEPS,
+    "prl@1.5b advantage.SuffixSums": LONG_STEPS,
+    "hicra@listed annotate.MarkPhrases": "podium/tiny writes none of the published phrases, and this preset mines none",
     "gspo@token preset": "with one advantage per rollout it is GSPO, number for number",
     "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",
 }
