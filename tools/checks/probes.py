@@ -66,6 +66,7 @@ EXCEPT: Mapping[str, str] = {
     "arrol objective.KL": "a coefficient of 0.001 acts over more updates than a home has",
     "likelihood-reward objective.KL": "a token mean with a coefficient of 0.001 beside sums over whole answers",
     "causalrm 1.annotate.NoiseAnchors": "the corrected loss needs the rates that it estimates",
+    "gf-screen rollout.Choose": "one decision for each crop, as Sample(n=1) has it, which stands in for it",
     "spo shape.RejectFar": "a guard against mean ratios above 10, which do not occur in a sound run",
     "dars keep.KeepMixed": "the groups that it drops have advantages of 0: it saves time",
     "dars objective.Entropy": "a coefficient of 0.001 beside a sum over all tokens of the batch",
