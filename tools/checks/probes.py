@@ -74,6 +74,7 @@ EXCEPT: Mapping[str, str] = {
     "prl@llama advantage.SuffixSums": LONG_STEPS,
     "prl@1.5b advantage.SuffixSums": LONG_STEPS,
     "hicra@listed annotate.MarkPhrases": "podium/tiny writes none of the published phrases, and this preset mines none",
+    "opsd@ema preset": "in as few updates as a home has, an average over many is near the frozen teacher (0.8 %)",
     "gspo@token preset": "with one advantage per rollout it is GSPO, number for number",
     "r3 advantage.DampReplayed": "the paper's factor is not known: 1, which damps nothing",
 }
