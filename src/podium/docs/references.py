@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import podium
 
-__all__ = ["Finding", "bibtex", "findings", "when_to_use"]
+__all__ = ["StudyFinding", "bibtex", "findings", "when_to_use"]
 
 GUIDES = Path(podium.__file__).parents[2] / "docs" / "guide"
 WHEN = Path(__file__).with_name("when_to_use.txt")
@@ -20,7 +20,7 @@ PLACE = re.compile(r",? (?P<venue>[A-Z][A-Za-z]+) (?P<year>(?:19|20)\d\d)$|,? (?
 AUTHORS = re.compile(r"(?P<authors>[^,:]+?(?: et al\.)?) (?P<year>(?:19|20)\d\d), |(?P<some>[A-Z]\w+ et al\.), ")
 
 
-class Finding(NamedTuple):
+class StudyFinding(NamedTuple):
     """A row of a table of verdicts."""
 
     claim: str
@@ -41,9 +41,9 @@ def when_to_use(slug: str) -> str:
 
 
 @cache
-def _verdicts() -> dict[str, list[Finding]]:
+def _verdicts() -> dict[str, list[StudyFinding]]:
     """The rows of all tables of verdicts in the guide, by the study that they belong to."""
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[StudyFinding]] = {}
     for page in sorted(GUIDES.glob("*.md")):
         slug, reading = "", False
         for line in page.read_text("utf-8").splitlines():
@@ -55,11 +55,11 @@ def _verdicts() -> dict[str, list[Finding]]:
             elif reading and len(cells) >= 3 and not set(line) <= set("|- "):
                 named = re.match(r"`([\w@-]+)`", cells[0])
                 slug = named[1].partition("@")[0] if named else slug
-                found.setdefault(slug, []).append(Finding(cells[1], cells[-2], cells[-1], page.name))
+                found.setdefault(slug, []).append(StudyFinding(cells[1], cells[-2], cells[-1], page.name))
     return found
 
 
-def findings(slug: str) -> list[Finding]:
+def findings(slug: str) -> list[StudyFinding]:
     """What our experiments have found about an entry; none where there is no experiment, or no checkout."""
     return _verdicts().get(slug, [])
 

@@ -100,8 +100,8 @@ class FailedAction(Exception):
 
 
 def completed(feedback: Feedback) -> Feedback:
-    """A feedback whose batch is this action alone."""
-    if feedback.later is None:
+    """A feedback whose batch is this action alone. What is no feedback is left to those who check it."""
+    if not isinstance(feedback, Feedback) or feedback.later is None:
         return feedback
     (result,) = feedback.later.complete([feedback])
     if isinstance(result, FailedAction):

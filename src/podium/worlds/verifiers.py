@@ -20,9 +20,9 @@ from podium.worlds.file_rows import row_at
 from podium.worlds.graded import hashed_uniform
 from podium.worlds.puzzle import task_key
 from podium.worlds.verifiers_rollout import (
+    EnvironmentRollout,
     EventLoop,
     Message,
-    Rollout,
     failures_recorded,
     messages_of,
     tools_text,
@@ -175,7 +175,7 @@ class Verifiers(World):
 class _Conversation(Episode):
     """An episode in an environment. A copy plays the turns so far again when it is first used."""
 
-    rollout: Rollout | None = None
+    rollout: EnvironmentRollout | None = None
 
     def __init__(self, world: Verifiers, task: Task) -> None:
         self.world, self.task = world, task
@@ -188,9 +188,9 @@ class _Conversation(Episode):
         twin.__dict__.update({**self.__dict__, "rollout": None})
         return twin
 
-    def _start(self) -> Rollout:
+    def _start(self) -> EnvironmentRollout:
         """Open a rollout, and bring it to where this episode is."""
-        self.rollout = Rollout(self.world.environment, self.task.data["row"], LOOP, self.world.act_limit_s)
+        self.rollout = EnvironmentRollout(self.world.environment, self.task.data["row"], LOOP, self.world.act_limit_s)
         for text in self.said:
             self.rollout.answer(text)
         return self.rollout

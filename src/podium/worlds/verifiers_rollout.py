@@ -25,7 +25,15 @@ from typing import Any, TypeVar
 from podium.core.printable import error_text
 from podium.protocols.world import FailedAction
 
-__all__ = ["EventLoop", "Message", "Rollout", "failures_recorded", "messages_of", "tools_text", "watch_functions"]
+__all__ = [
+    "EventLoop",
+    "Message",
+    "EnvironmentRollout",
+    "failures_recorded",
+    "messages_of",
+    "tools_text",
+    "watch_functions",
+]
 
 T = TypeVar("T")
 Message = tuple[str, str]  # role and text
@@ -82,7 +90,7 @@ class EventLoop:
             loop.call_soon_threadsafe(loop.stop)  # it ends when the code that blocks it has
 
 
-class Rollout:
+class EnvironmentRollout:
     """A rollout of an environment under way. `messages` is the conversation that the model answers next; when there is
     none, the rollout is over and `state` is that of the environment."""
 
@@ -163,7 +171,7 @@ def _client_class() -> Any:
     from verifiers.clients import Client
 
     class Asking(Client):  # type: ignore[misc]
-        def __init__(self, rollout: Rollout) -> None:
+        def __init__(self, rollout: EnvironmentRollout) -> None:
             super().__init__(rollout)
             self.rollout = rollout
 
