@@ -179,7 +179,7 @@ def replaced(mixed: bool) -> StandIn:
     changed._check_lengths = lambda *_: None
     policy.load = lambda *_, **__: model  # type: ignore[assignment]
     build.LocalSampler = partial(Drawer, said)  # type: ignore[misc, assignment]
-    trainer.Learner.step = lambda *_: 0.0  # type: ignore[method-assign]
+    learner.Learner.step = lambda *_: 0.0  # type: ignore[method-assign]
     return said
 
 
