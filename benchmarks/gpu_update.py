@@ -31,7 +31,8 @@ from podium.policy.forward.decoder import Decoder
 from podium.policy.forward.pack import pack
 from podium.policy.forward.score_request import score_request_of
 from podium.training.config import Optimizer
-from podium.training.trainer import Learner, Trainer
+from podium.training.learner import Learner
+from podium.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[1]
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -36,7 +36,7 @@ from podium.protocols.sampling import Completion, Generate, Stop
 from podium.sampler.row_engine import Stats
 from podium.sessions.train import configure
 from podium.store.run_directory import RunDirectory
-from podium.training import build, loop, trainer
+from podium.training import build, learner, loop, trainer
 from podium.training.memory_states import Memories
 from podium.training.metrics import Metrics
 from podium.training.run import Run
@@ -179,7 +179,7 @@ def replaced(mixed: bool) -> StandIn:
     changed._check_lengths = lambda *_: None
     policy.load = lambda *_, **__: model  # type: ignore[assignment]
     build.LocalSampler = partial(Drawer, said)  # type: ignore[misc, assignment]
-    trainer.Learner.step = lambda *_: 0.0  # type: ignore[method-assign]
+    learner.Learner.step = lambda *_: 0.0  # type: ignore[method-assign]
     return said
 
 

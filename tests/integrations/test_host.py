@@ -10,12 +10,12 @@ import pytest
 import podium
 from podium import PodiumError, methods
 from podium.core.updates import Updates
-from podium.integrations.host import IN_TRL, Guest, Host, refusals
+from podium.integrations.host import IN_TRL, Guest, HostTrainer, refusals
 from podium.methods.catalogue import RECIPES
 
 TRIED = json.loads(Path(podium.__file__).with_name("hosts.json").read_text("utf-8"))
-TRL = Host("TRL", {*IN_TRL, "rollout.answer", "rollout.reference_answer", "rollout.reward.right"})
-TURNS = Host("TRL", TRL.columns, turns=True)
+TRL = HostTrainer("TRL", {*IN_TRL, "rollout.answer", "rollout.reference_answer", "rollout.reward.right"})
+TURNS = HostTrainer("TRL", TRL.columns, turns=True)
 
 
 def test_what_was_tried_is_what_is_refused() -> None:
@@ -51,7 +51,7 @@ def test_a_refusal_names_its_reason(name: str, reason: str) -> None:
 
 
 def test_a_column_that_nobody_gives_is_named_with_its_reader() -> None:
-    bare = Host("TRL", {"rollout.reward", "token.id"})
+    bare = HostTrainer("TRL", {"rollout.reward", "token.id"})
     (reason, *_) = refusals(methods.get("dapo"), bare)
     assert "reads rollout." in reason
     assert refusals(methods.get("grpo"), bare) == []

@@ -19,7 +19,8 @@ from podium.core.signal import Signal
 from podium.parts.reward.likelihood import LIKELIHOODS, answer_signal
 from podium.policy.head.passage import reduced
 from podium.training.config import Optimizer
-from podium.training.trainer import Learner, Trainer
+from podium.training.learner import Learner
+from podium.training.trainer import Trainer
 from tests.methods.support import short_run
 
 L = [[-0.1, -0.2], [-1.0, -0.5], [-0.3, -0.3], [-2.0, -1.0]]

@@ -9,8 +9,8 @@ from podium import methods
 from podium.core.errors import PodiumError
 from podium.policy import Policy
 from podium.training.config import Optimizer
+from podium.training.learner import Learner
 from podium.training.sentinel import Sentinel
-from podium.training.trainer import Learner
 from tests.policy import tiny
 
 

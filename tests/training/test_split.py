@@ -9,7 +9,8 @@ from podium.core.build import Rollout, Turn
 from podium.policy.forward.pack import pack
 from podium.policy.forward.score_request import score_request_of
 from podium.training.config import Optimizer
-from podium.training.trainer import Learner, Trainer
+from podium.training.learner import Learner
+from podium.training.trainer import Trainer
 from tests.policy import tiny
 
 

@@ -29,18 +29,18 @@ def attempt(name: str) -> str:
     sys.path.insert(0, str(ROOT / "tests" / "parity"))
     from hosted_trl import right, train
 
-    from podium.integrations.host import IN_TRL, Host, refusals, remarks
+    from podium.integrations.host import IN_TRL, HostTrainer, refusals, remarks
     from podium.integrations.trl import settings
-    from podium.integrations.trl_episodes import Episodes
+    from podium.integrations.trl_episodes import WorldEpisodes
 
     method = methods.get(name)
     given = {*IN_TRL, "rollout.answer", "rollout.reference_answer", "rollout.reward.right"}
-    if not refusals(method, Host("TRL", given)):
+    if not refusals(method, HostTrainer("TRL", given)):
         how = {"answer": lambda text: text[-1:]}
-    elif reasons := refusals(method, Host("TRL", given, turns=True)):
+    elif reasons := refusals(method, HostTrainer("TRL", given, turns=True)):
         return " ".join(reasons)
     else:
-        how = {"answer": lambda text: text[-1:], "episodes": Episodes("keydoor", tasks=8, level=1)}
+        how = {"answer": lambda text: text[-1:], "episodes": WorldEpisodes("keydoor", tasks=8, level=1)}
         how["max_completion_length"] = 128
     how.setdefault("reward_funcs", right)
     drawn = settings(method)

@@ -30,9 +30,9 @@ from podium.methods.catalogue import RECIPES
 from podium.sessions.train import configure
 from podium.training.build import build_run
 from podium.training.config import Config
+from podium.training.learner import Learner
 from podium.training.loop import iterate
 from podium.training.process_group import joined_ranks
-from podium.training.trainer import Learner
 
 __all__ = ["TOLERANCE", "Trace", "compare", "small_config", "trace"]
 

@@ -21,7 +21,7 @@ from podium.strategies import Sample
 from podium.training.live_parts import fixed_metrics, fixed_shapes, live_parts, signals_before_updates
 from podium.training.memory_states import Memories
 
-__all__ = ["IN_TRL", "Guest", "Host", "refusals", "remarks"]
+__all__ = ["IN_TRL", "Guest", "HostTrainer", "refusals", "remarks"]
 
 # What a batch of TRL has; further columns of the data set are `rollout.NAME`.
 IN_TRL = (
@@ -36,7 +36,7 @@ PLAIN_DRAW = {"grammar": None, "warmth": None, "context": None, "train_context":
 
 
 @dataclass(frozen=True)
-class Host:
+class HostTrainer:
     """A trainer that a method is to run in: the columns that it has, and whether it plays episodes of several turns,
     whose columns (`turn.…`) are then the business of whoever plays them."""
 
@@ -46,7 +46,7 @@ class Host:
     signals: Collection[str] = ("logp", "entropy")
 
 
-def refusals(method: Method, host: Host) -> list[str]:
+def refusals(method: Method, host: HostTrainer) -> list[str]:
     """Why a method cannot run in a host: a sentence for each reason; none: it can."""
     if len(list(method.leaves())) > 1:
         return [f"It has several phases, and {host.name} trains with one objective."]
@@ -59,7 +59,7 @@ def remarks(method: Method) -> list[str]:
     return [f"{name} drops groups, and no others are sampled in their place." for name in dynamic]
 
 
-def _of_rollouts(method: Method, host: Host) -> list[str]:
+def _of_rollouts(method: Method, host: HostTrainer) -> list[str]:
     strategy, found = method.rollout, []
     if method.select is not None:
         found.append(f"{type(method.select).__name__} chooses tasks, which {host.name}'s data loader does.")
@@ -76,7 +76,7 @@ def _of_rollouts(method: Method, host: Host) -> list[str]:
     return found
 
 
-def _of_models(method: Method, host: Host) -> list[str]:
+def _of_models(method: Method, host: HostTrainer) -> list[str]:
     found = []
     others = sorted({term.trains for term in method.objective} - {"policy"})
     if others:
@@ -122,7 +122,7 @@ def _of_memories(method: Method) -> list[str]:
     return found
 
 
-def _unmet(method: Method, host: Host) -> list[str]:
+def _unmet(method: Method, host: HostTrainer) -> list[str]:
     """The columns that nobody writes."""
     have = {*host.columns, "token.advantage", "token.reward", "group.task", "group.keep"}
     have |= {column for memory in method.memories for column in memory.provides}
@@ -155,7 +155,7 @@ class Guest:
     """A method that runs in a host: its stages up to the updates, and its memories."""
 
     method: Method
-    host: Host
+    host: HostTrainer
     iterations: int  # of the whole run, for schedules that go by it
     max_tokens: int
     memories: Memories = field(init=False)

@@ -29,7 +29,7 @@ from podium.core.gradient import HostedUpdate
 from podium.core.memory import Memory, decode_state, encode_state
 from podium.core.part import Part
 from podium.core.signal import Signal
-from podium.integrations.host import IN_TRL, Guest, Host
+from podium.integrations.host import IN_TRL, Guest, HostTrainer
 from podium.method import Method
 from podium.methods import get
 from podium.training.live_parts import live_parts
@@ -90,7 +90,7 @@ class PodiumTrainer(GRPOTrainer):
         }
         if answer is not None:
             given.add("rollout.answer")
-        host = Host("TRL", given, turns=self.rollout_func is not None)
+        host = HostTrainer("TRL", given, turns=self.rollout_func is not None)
         if _reads(value, REF) and self.beta == 0.0:
             raise PodiumError("The method reads a reference model, which TRL has if beta is not 0: set beta=1.0.")
         self.guest = Guest(value, host, max(steps, 1), config.max_completion_length or 1)

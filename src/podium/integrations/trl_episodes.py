@@ -1,6 +1,6 @@
 """Episodes of a Podium world as TRL's `rollout_func`, with the columns that methods of several turns read.
 
-    episodes = Episodes("keydoor", tasks=64, level=1)
+    episodes = WorldEpisodes("keydoor", tasks=64, level=1)
     trainer = PodiumTrainer("gigpo", …, train_dataset=Dataset.from_list(episodes.rows),
                             reward_funcs=episodes.reward, rollout_func=episodes)
 
@@ -26,12 +26,12 @@ from podium.protocols.world import World, task_of
 from podium.sampler.of_policy import sampler_of
 from podium.strategies.requests import Plan, Play, TaskRequest
 
-__all__ = ["Episodes"]
+__all__ = ["WorldEpisodes"]
 
 OWN = ("text", "length", "index", "purpose", "prompt", "stop", "failure")  # columns that the trainer has itself
 
 
-class Episodes:
+class WorldEpisodes:
     """Plays the tasks of a world with the model that is being trained."""
 
     def __init__(self, world: str | World, tasks: int = 64, seed: int = 0, **settings: Any) -> None:

@@ -29,7 +29,7 @@ from podium.sessions.reward_goals import FeedbackGoal, Goal, Item, PairGoal, Rat
 from podium.store.files import atomic_directory, atomic_text
 from podium.store.manifest import write_manifest
 from podium.training.config import Optimizer
-from podium.training.trainer import Learner
+from podium.training.learner import Learner
 
 __all__ = ["ESTIMATORS", "FittedReward", "fit_reward", "usual_estimator"]
 

@@ -21,13 +21,14 @@ from podium.sampler.of_policy import sampler_of
 from podium.sampler.outside import LOCAL, check_engine, open_sampler
 from podium.strategies import Draw
 from podium.training.config import Config
+from podium.training.learner import Learner
 from podium.training.memory_plan import MemoryPlan, plan_memory
 from podium.training.models import frozen_models, learners, load_models
 from podium.training.preflight import check_fit
 from podium.training.resolve import check_context, facts_of, fill_in, fill_in_learning_rate, updates_per_batch
 from podium.training.run import Run
 from podium.training.tasks import shuffled
-from podium.training.trainer import Learner, PastSelves, Trainer
+from podium.training.trainer import PastSelves, Trainer
 
 __all__ = ["build_run"]
 

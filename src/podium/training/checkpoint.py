@@ -20,8 +20,9 @@ from podium.policy.model.finite import NonFiniteWeights
 from podium.store.json_lines import read_object
 from podium.store.manifest import DamagedCheckpoint, check_manifest
 from podium.store.tables import read_tensors
+from podium.training.learner import Learner
 from podium.training.quantized_adam import state_shapes
-from podium.training.trainer import Learner, Trainer
+from podium.training.trainer import Trainer
 
 __all__ = ["Position", "check_memories", "load_checkpoint", "save_checkpoint"]
 

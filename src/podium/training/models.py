@@ -19,7 +19,7 @@ from podium.policy.model.load import DTYPES
 from podium.store.run_directory import RunDirectory
 from podium.store.sound_checkpoint import newest_sound
 from podium.training.config import Config
-from podium.training.trainer import Learner
+from podium.training.learner import Learner
 
 __all__ = ["frozen_models", "learners", "load_models"]
 
