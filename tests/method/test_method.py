@@ -275,6 +275,7 @@ SPECIAL = (
     *("clinical-r1", "info-consistent-grpo", "cpl", "adalign-llm", "read", "advevo-marl", "oni"),
     *("ikea", "carr", "reseek", "nous", "search-r2", "earl-video", "ap-grpo"),
     *("listener-reward", "expo-hm", "doge", "graph-grpo", "mashost", "flow-grpo", "tp-grpo", "vgpo"),
+    *("rlcf", "debate-reward", "gf-screen", "earli"),
 )
 
 
