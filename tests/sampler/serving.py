@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from podium.policy import Policy
-from podium.policy.engine_weights import STACKED, fingerprint
+from podium.policy.engine_weights import STACKED, bit_sums
 from podium.protocols.sampling import ALLOWED, Generate, Sampling, Stop
 from podium.sampler.local import LocalSampler
 
@@ -89,7 +89,7 @@ class Engine:
             for part, stacked in STACKED.items():
                 name = name.replace(f".{part}.", f".{stacked}.")
             whole.setdefault(name, []).append(p.detach())
-        return {name: [str(parts[0].dtype), *fingerprint(torch.cat(parts))] for name, parts in whole.items()}
+        return {name: [str(parts[0].dtype), *bit_sums(torch.cat(parts))] for name, parts in whole.items()}
 
 
 @contextmanager

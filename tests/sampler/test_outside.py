@@ -13,7 +13,7 @@ from podium import methods
 from podium.core.errors import PodiumError
 from podium.core.token_sets import set_of
 from podium.policy import load
-from podium.policy.engine_weights import fingerprint, stale_weights
+from podium.policy.engine_weights import bit_sums, stale_weights
 from podium.protocols.sampling import ALLOWED, Generate, Sampling, Stop, Warmth
 from podium.sampler.outside import check_name
 from podium.sampler.outside.mapping import EngineAnswer, completion, engine_settings, unmapped
@@ -99,9 +99,9 @@ def test_what_an_engine_has_no_equal_of(sampling: Sampling, capture: tuple[str, 
 
 def test_the_fingerprint_of_matrices_in_one_is_the_sum_of_theirs() -> None:
     a, b = torch.randn(3, 4), torch.randn(5, 4)
-    whole = fingerprint(torch.cat([b, a]))
-    assert whole == [32, *((x + y) % 2**63 for x, y in zip(fingerprint(a)[1:], fingerprint(b)[1:], strict=True))]
-    assert fingerprint(torch.tensor([1.0, 2.0])) == [2, 0x3F800000 + 0x40000000, _square(0x3F800000, 0x40000000)]
+    whole = bit_sums(torch.cat([b, a]))
+    assert whole == [32, *((x + y) % 2**63 for x, y in zip(bit_sums(a)[1:], bit_sums(b)[1:], strict=True))]
+    assert bit_sums(torch.tensor([1.0, 2.0])) == [2, 0x3F800000 + 0x40000000, _square(0x3F800000, 0x40000000)]
 
 
 def _square(*bits: int) -> int:
@@ -113,8 +113,8 @@ def test_one_changed_weight_is_found_and_other_layouts_are_passed_over() -> None
     packed = torch.cat([mine["a.q_proj.weight"], mine["a.k_proj.weight"]])
 
     def said(packed: torch.Tensor) -> dict[str, list[Any]]:
-        other = ["torch.float32", *fingerprint(torch.zeros(16))]
-        return {"a.qkv_proj.weight": ["torch.float32", *fingerprint(packed)], "head.weight": other}
+        other = ["torch.float32", *bit_sums(torch.zeros(16))]
+        return {"a.qkv_proj.weight": ["torch.float32", *bit_sums(packed)], "head.weight": other}
 
     assert stale_weights(mine.items(), said(packed)) == []
     packed[3, 1] += 1e-6

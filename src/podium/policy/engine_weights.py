@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["STACKED", "RenewsWeights", "fingerprint", "stale_weights"]
+__all__ = ["STACKED", "RenewsWeights", "bit_sums", "stale_weights"]
 
 # Matrices that engines keep as one, and what it is called then.
 STACKED = {
@@ -25,7 +25,7 @@ STACKED = {
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def fingerprint(tensor: Tensor) -> list[int]:
+def bit_sums(tensor: Tensor) -> list[int]:
     """How many numbers a tensor has, and two sums over their bits (modulo 2^63). Those of matrices that stand in one
     are the sums of theirs, in any order."""
     bits = tensor.detach().contiguous().reshape(-1).view(BITS[tensor.element_size()])
@@ -53,7 +53,7 @@ class RenewsWeights:
             method = getattr(module, "quant_method", None)
             if hasattr(module, "cpu_linear") and hasattr(module, "num_embeddings") and method is not None:
                 method.process_weights_after_loading(module)
-        return {name: [str(p.dtype), *fingerprint(p)] for name, p in model.named_parameters()}
+        return {name: [str(p.dtype), *bit_sums(p)] for name, p in model.named_parameters()}
 
 
 def _of_directory(path: str) -> Iterator[tuple[str, Tensor]]:
@@ -75,7 +75,7 @@ def stale_weights(mine: Iterable[tuple[str, Tensor]], theirs: Mapping[str, list[
         if name not in theirs:
             continue
         precision = getattr(torch, str(theirs[name][0]).removeprefix("torch."))
-        print_ = fingerprint(tensor.to(precision))
+        print_ = bit_sums(tensor.to(precision))
         before = expected.get(name, [0, 0, 0])
         expected[name] = [
             before[0] + print_[0],

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from podium.labs.experiments.vig_bias import SIDE, SmallNetwork, draw_pictures, grad_cam, train_classifier
+from podium.labs.experiments.vig_bias import SIDE, DigitClassifier, draw_pictures, grad_cam, train_classifier
 
 
 def test_marks_agree_with_the_class_as_often_as_asked():
@@ -14,7 +14,7 @@ def test_marks_agree_with_the_class_as_often_as_asked():
 
 
 def test_heat_is_where_the_output_comes_from():
-    model = SmallNetwork(2)
+    model = DigitClassifier(2)
     for p in model.parameters():
         torch.nn.init.zeros_(p)
     for layer, channel in ((0, 0), (3, 0), (5, 0)):  # the first channel passes the picture on

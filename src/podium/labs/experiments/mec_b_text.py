@@ -29,7 +29,7 @@ class HiddenSize(StudySize):
     bits: int = 32
 
 
-def told(same: bool, seed: int, size: HiddenSize) -> Mapping[str, ArrayLike]:
+def read_bits(same: bool, seed: int, size: HiddenSize) -> Mapping[str, ArrayLike]:
     """Answers to sums that hide a message: what the receiver reads is held against it, or against another message, as
     in text that hides nothing."""
     policy, rng = load(MODEL), np.random.default_rng(seed)
@@ -51,7 +51,7 @@ def told(same: bool, seed: int, size: HiddenSize) -> Mapping[str, ArrayLike]:
 STUDY = Trial(
     "mec-b-text",
     "Can bits be hidden in text that keeps the law of its model?",
-    arms={"the message": partial(told, True), "another message": partial(told, False)},
+    arms={"the message": partial(read_bits, True), "another message": partial(read_bits, False)},
     claims=(Claim("the receiver reads the message from the text", READ, "the message", "another message"),),
     readings=(READ, PER_TOKEN, SURPLUS),
     size=HiddenSize(),

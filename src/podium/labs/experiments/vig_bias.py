@@ -80,7 +80,7 @@ def draw_pictures(count: int, agrees: float, seed: str) -> Pictures:
     return Pictures(torch.tensor(x).float(), torch.tensor(digits), torch.tensor(marks).long())
 
 
-class SmallNetwork(nn.Module):
+class DigitClassifier(nn.Module):
     """Three convolutions, the mean over places of the last block, and a linear layer."""
 
     def __init__(self, classes: int) -> None:
@@ -98,11 +98,11 @@ class SmallNetwork(nn.Module):
 
 def train_classifier(
     x: Tensor, label: Tensor, classes: int, epochs: int, seed: int, group: Tensor | None = None
-) -> SmallNetwork:
+) -> DigitClassifier:
     """A classifier by Adam; with groups by group DRO, whose weights follow the losses of the groups."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        model = SmallNetwork(classes)
+        model = DigitClassifier(classes)
         orders = [torch.randperm(len(x)) for _ in range(epochs)]
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     count = 0 if group is None else int(group.max()) + 1
@@ -122,7 +122,7 @@ def train_classifier(
     return model.eval()
 
 
-def grad_cam(model: SmallNetwork, x: Tensor, target: Tensor) -> Tensor:
+def grad_cam(model: DigitClassifier, x: Tensor, target: Tensor) -> Tensor:
     """[picture, row, column] ReLU(Σ_c mean(∂score/∂A_c) · A_c) of the last block A, for an output of each picture."""
     maps = model.block(x).detach().requires_grad_()
     score = model.top(maps.amax((2, 3))).gather(1, target[:, None]).sum()
@@ -138,8 +138,8 @@ class _Setting:
     train: Pictures
     valid: Pictures
     test: Pictures
-    model: SmallNetwork  # trained as usual
-    encoder: SmallNetwork  # knows all digits, but not this task
+    model: DigitClassifier  # trained as usual
+    encoder: DigitClassifier  # knows all digits, but not this task
 
 
 @lru_cache(2)
@@ -215,7 +215,7 @@ def _plain(seed: int, size: BiasSize) -> Mapping[str, Any]:
     return {"precision": (found[1] + found[2]) / 2, **_accuracy(setting.model, setting.test)}
 
 
-def _accuracy(model: SmallNetwork, pictures: Pictures) -> dict[str, float]:
+def _accuracy(model: DigitClassifier, pictures: Pictures) -> dict[str, float]:
     """The mean accuracy, and that of the group where it is lowest."""
     with torch.no_grad():
         right = (model(pictures.x).argmax(1) == pictures.label).numpy()
