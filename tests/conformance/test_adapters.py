@@ -154,6 +154,8 @@ WITHOUT_RECIPE = {
     },
     "clip-bias-spurious 3": "podium.analysis, of groups and not of runs",
     "confucius3-math 4": "podium.training: which of the groups that wait are trained first",
+    **{f"debate-reward {n}": "podium.tables.justified, which its world and its lab call" for n in range(4)},
+    **{f"bs-iris {n}": "podium.tables.voxel_gains, which its lab calls" for n in range(5)},
     **{f"dense-reward-proposal {n}": "podium.analysis, of coalitions, graphs and tables" for n in range(5)},
     "dler 4": "podium.policy.model.merge, after a run",
     **{f"guru {n}": "podium.evaluation, of finished runs" for n in range(2)},

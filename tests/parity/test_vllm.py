@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 import torch
 
+pytest.importorskip("vllm")
+
 from podium import methods, policy
 from podium.protocols.sampling import Generate, Sampling
 from podium.sampler.outside.in_process import VLLMSampler

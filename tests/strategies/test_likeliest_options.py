@@ -112,4 +112,4 @@ def test_a_matcher_refuses_a_picture_of_another_size_and_to_be_trained():
     with pytest.raises(PodiumError, match="reads one picture of 16 patches"):
         policy.embed(matcher, [two.task(0).prompt])
     with pytest.raises(PodiumError, match="cannot be the policy"):
-        matcher.of_tokens(None, 1.0)
+        matcher.values(None, 1.0)

@@ -320,14 +320,14 @@ def starve(monkeypatch: pytest.MonkeyPatch, rollouts: int, full: RuntimeError = 
     tried: list[int] = []
     real = trainer.backward
 
-    def backward(terms: Any, update: Any, forward: Any, splits: Any, live: Any) -> Any:
+    def backward(terms: Any, update: Any, forward: Any, splits: Any, live: Any, ranks: Any) -> Any:
         def measured(batch: Any, signals: Any) -> Any:
             tried.append(len(batch))
             if len(batch) > rollouts:
                 raise full
             return forward(batch, signals)
 
-        return real(terms, update, measured, splits, live)
+        return real(terms, update, measured, splits, live, ranks)
 
     monkeypatch.setattr(trainer, "backward", backward)
     return tried

@@ -17,10 +17,10 @@ import torch
 from safetensors.torch import load_file
 
 import podium
+from podium.core.launched import is_first, restarted
 from podium.core.ranks import ALONE
 from podium.sessions.train import resume
 from podium.store.run_directory import RunDirectory
-from podium.training.process_group import is_first, restarted
 
 pytestmark = pytest.mark.long
 

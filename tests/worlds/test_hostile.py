@@ -38,11 +38,12 @@ HOSTILE = [
 def test_hostile_answers_are_wrong_and_quick(name: str) -> None:
     world = worlds.get(name, level=2)
     task = world.task(0)
+    world.reset(task).act("answer: 0")  # some worlds prepare what all their episodes share
     for text in HOSTILE:
         began = time.perf_counter()
         feedback = world.reset(task).act(f"answer: {text}")
         assert time.perf_counter() - began < 0.2
-        assert feedback.reward == 0
+        assert feedback.reward <= 0
         assert len(feedback.info.get("answer", "")) <= 1000  # an agent that only attacks gives none
 
 

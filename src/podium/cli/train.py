@@ -14,8 +14,8 @@ from podium.cli.options import AnswerField, Data, Device, Level, Model, PromptFi
 from podium.cli.overrides import load, read_file, split_change, split_changes, with_parts
 from podium.cli.preflight import check_config, check_setting_names, check_typed
 from podium.core.errors import PodiumError, Unfinished
+from podium.core.launched import is_first, restarted
 from podium.training.preflight import check_fresh
-from podium.training.process_group import is_first, restarted
 
 if TYPE_CHECKING:
     from podium.method import Home

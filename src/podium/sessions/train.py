@@ -16,6 +16,7 @@ import torch
 
 from podium import worlds
 from podium.core.errors import PodiumError, nearest
+from podium.core.launched import restarted
 from podium.core.ranks import Ranks
 from podium.evaluation.measure import failure_note, held_out, measure
 from podium.method import Method
@@ -35,7 +36,7 @@ from podium.training.loop import iterate
 from podium.training.memory_plan import suggest_settings
 from podium.training.preemption import Preempted, StopRequest
 from podium.training.preflight import check_fresh, check_resources
-from podium.training.process_group import check_same, joined_ranks, restarted
+from podium.training.process_group import check_same, joined_ranks
 from podium.training.resolve import facts_of, fill_in, updates_per_batch
 from podium.training.run import Run, is_due
 from podium.training.saved_code import save_code

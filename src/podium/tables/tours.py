@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from podium.core.errors import PodiumError
 
-__all__ = ["Routing", "first_generation", "genetic_search", "improved", "population_order", "tour_costs"]
+__all__ = [
+    "Routing",
+    "first_generation",
+    "genetic_search",
+    "improved",
+    "population_order",
+    "tour_costs",
+    "tour_rewards",
+]
 
 Tours = NDArray[np.int64]
 Costs = NDArray[np.float64]
@@ -48,6 +56,11 @@ def tour_costs(routing: Routing, tours: Any, distance: Costs | None = None) -> C
     if given.ndim != 2 or given.shape[1] != customers or (np.sort(given, -1) != np.arange(1, customers + 1)).any():
         raise PodiumError(f"A tour names each of the {customers} customers once.")
     return _costs(routing, given, routing.distance if distance is None else distance)
+
+
+def tour_rewards(routing: Routing, tours: Any, distance: Costs | None = None) -> Costs:
+    """[tour] what a policy earns for them: minus their lengths."""
+    return -tour_costs(routing, tours, distance)
 
 
 def _costs(routing: Routing, tours: Tours, distance: Costs) -> Costs:

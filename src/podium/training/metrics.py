@@ -84,11 +84,13 @@ class Metrics:
             self._sum("failures", failures)
             self.failure = self.failure or next(f for f in batch["rollout.failure"] if f)
         # Right, and yet nothing was earned: the world's verdict and its rewards disagree. In a game of several agents
-        # the reward is the sum of what they earn, which says nothing of who has won; and costs are never above 0.
-        reward = batch["rollout.reward"]
-        contradictions = int(((batch["rollout.correct"] > 0) & (reward <= 0)).sum())
-        costs = bool((reward < 0).any()) and not bool((reward > 0).any())
-        if contradictions and not costs and "turn.agent" not in batch:
+        # one may earn what another loses; and a reward that is minus a cost is never above 0.
+        earned = batch["rollout.reward"]
+        if "turn.agent" in batch:
+            for name in (name for name in batch.columns if name.startswith("rollout.reward.")):
+                earned = earned.maximum(batch[name])
+        contradictions = int(((batch["rollout.correct"] > 0) & (earned <= 0)).sum())
+        if contradictions and "rollout.cost" not in batch:
             self._sum("contradictions", contradictions)
         self._episodes(batch)
         for outcome, number in Counter(keys(batch.get("rollout.outcome", ()))).items():  # of programs that were run

@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -22,10 +22,11 @@ import torch
 
 from podium import __version__
 from podium.core.errors import PodiumError
+from podium.core.launched import launched_size
 from podium.core.ranks import ALONE, Ranks
 from podium.training.config import Config
 
-__all__ = ["check_same", "is_first", "joined_ranks", "restarted"]
+__all__ = ["check_same", "joined_ranks"]
 
 DONE, FAILED = 0, 1  # what a rank says when it leaves; from 2 on: that rank (word - 2) is gone
 LOST = -1  # the connection has broken
@@ -33,26 +34,10 @@ YEAR = timedelta(days=365)
 EARLIER_S = 3.0  # how long a rank with an error waits for rank 0 to report the same one
 
 
-def is_first(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process is the one, of those that were launched together, that writes and prints."""
-    return _size(environment) == 1 or environment.get("RANK") == "0"
-
-
-def restarted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the launcher has started these processes again because one had failed."""
-    return environment.get("TORCHELASTIC_RESTART_COUNT", "0") not in ("", "0")
-
-
-def _size(environment: Mapping[str, str]) -> int:
-    launched = "MASTER_ADDR" in environment and "RANK" in environment
-    size = environment.get("WORLD_SIZE", "1") if launched else "1"
-    return int(size) if size.isdigit() else 1
-
-
 @contextmanager
 def joined_ranks(device: str) -> Iterator[Ranks]:
     """The ranks that a launcher such as torchrun has started, or this process alone."""
-    if _size(os.environ) == 1:
+    if launched_size() == 1:
         yield ALONE
         return
     own = not torch.distributed.is_initialized()  # a script may have done it

@@ -13,7 +13,7 @@ from podium.core.errors import within
 from podium.protocols.context import Latest
 from podium.protocols.option_set import ONE, OptionRow, OptionSet
 from podium.protocols.world import Episode, Feedback, Task, World
-from podium.tables.tours import Routing, improved, tour_costs
+from podium.tables.tours import Routing, improved, tour_rewards
 from podium.worlds.puzzle import task_key
 
 __all__ = ["Routes", "drawn_routing", "nearest_first", "node_numbers"]
@@ -202,6 +202,6 @@ class _Tour(Episode):
         self.at = there
 
     def _ended(self, reward: float, cost: float, *, valid: bool) -> Feedback:
-        usual = float(tour_costs(self.routing, [nearest_first(self.routing)], self.distance)[0])
-        info = {"correct": valid and cost <= usual + 1e-9, "answer": " ".join(map(str, self.tour)), "cost": cost}
+        usual = float(tour_rewards(self.routing, [nearest_first(self.routing)], self.distance)[0])
+        info = {"correct": valid and -cost >= usual - 1e-9, "answer": " ".join(map(str, self.tour)), "cost": cost}
         return Feedback(reward, True, state="over", info={**info, "valid": valid})

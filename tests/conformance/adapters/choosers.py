@@ -18,7 +18,7 @@ from podium.policy import Chooser
 from podium.policy.choose.chooser import ScoredSets
 from podium.protocols.option_set import LINKS, OptionRow, OptionSet, encode_set
 from podium.tables.justified import debate_bonus, judge_loss, justified_reward
-from podium.tables.tours import Routing, first_generation, population_order, tour_costs
+from podium.tables.tours import Routing, first_generation, population_order, tour_costs, tour_rewards
 from podium.tables.voxel_gains import boundary_weight, label_entropy, likelier_labels, refined_maps, rewards_to_go
 from tests.conformance.case import Case
 from tests.conformance.helpers import by_rollout, credited, differentiate
@@ -136,6 +136,11 @@ def bs_iris(case: Case) -> dict[str, Any]:
     }
 
 
+def _log_odds(logits: torch.Tensor) -> torch.Tensor:
+    """Of the second of two options."""
+    return Bernoulli(probs=Categorical(logits=logits).probs[:, 1]).logits
+
+
 @adapter("gf-screen")
 def gf_screen(case: Case) -> dict[str, Any]:
     turns = [Turn([1], columns={"found": float(found), "lesion": 0.0}) for found in case["reward"]]
@@ -144,9 +149,7 @@ def gf_screen(case: Case) -> dict[str, Any]:
     old = case.tensor("old_logits")
     settings = case.given(floor="std_floor", limit="adv_clip", clip="clip_eps", kl="kl_coef")
     by_crop = credited(methods.gf_screen(**settings), batch)
-    by_crop = by_crop.with_columns(
-        {"token.now.log_odds": logits.diff(dim=-1)[:, 0], "token.old.log_odds": old.diff(dim=-1)[:, 0]}
-    )
+    by_crop = by_crop.with_columns({"token.now.log_odds": _log_odds(logits), "token.old.log_odds": _log_odds(old)})
     surrogate = methods.gf_screen(**settings).objective[0]
     loss = surrogate.replace(ratio_limits=tuple(case.hyper["ratio_clamp"]))(by_crop)
     (gradient,) = torch.autograd.grad(loss, logits)
@@ -158,7 +161,8 @@ def earli(case: Case) -> dict[str, Any]:
     coordinates, demand = (np.array(case[name], dtype=float) for name in ("coordinates", "demand"))
     routing = Routing(coordinates, demand, case.hyper["capacity"])
     cost = tour_costs(routing, case["tours"])
-    rollouts = [Rollout(0, [Turn([1])], columns={"reward": -float(x)}) for x in cost]
+    earned = tour_rewards(routing, case["tours"])
+    rollouts = [Rollout(0, [Turn([1])], columns={"reward": float(x)}) for x in earned]
     batch = Batch.from_rollouts(rollouts, dtype=torch.float64)
     seeds = case["tours"][: case.hyper["seeds"]]
     _, filled = first_generation(routing, seeds, case.hyper["population"], np.random.default_rng(0))
